@@ -1,0 +1,1 @@
+"""goodharts_jax."""
