@@ -103,11 +103,11 @@ def read(reply: str) -> Reading:
     text = _THINKING.sub("", text).strip()
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
+    if text.startswith(("{", '["')):
+        return _read_json(text)
     bare = text.strip(_EDGE).lower()
     if bare in _WORDS:
         return Reading(_WORDS[bare], "word")
-    if text.startswith(("{", '["')):
-        return _read_json(text)
     return _fall_back(text)
 
 
