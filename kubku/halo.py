@@ -1,0 +1,181 @@
+"""The nouns: a statement, a sample with its halo of queries, and a learner.
+
+Everything is integers. What is said and what is asked are both *statements*: this entity's
+attribute has this value. A sample states `FACTS` facts about one entity (and `FACTS` contrasts:
+the same attributes with values that they don't have), and its halo asks four queries of each kind.
+Families of tasks share all sizes, so that one compiled program serves every one of them.
+
+An attribute has one value. Attributes `0 .. BASE - 1` can be stated; attributes `BASE .. ` are
+derived from them by a family's rules (value 1: it holds, 0: it doesn't) and are only ever asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evidence.answers import Answer
+
+FACTS = 12
+EXPOSURES = 2 * FACTS
+PER_KIND = 4
+QUERIES = 4 * PER_KIND
+BASE = 18
+DERIVED = 8
+ATTRIBUTES = BASE + DERIVED
+VALUES = 8
+ENTITIES = 96
+TEMPLATES = 4
+TOKENS = 6
+
+State = Any  # a NamedTuple of arrays; every setting that is tuned is one of its fields
+
+
+class Kind(IntEnum):
+    """What a query of the halo tests."""
+
+    LITERAL = 0  # stated in the sample
+    ENTAILED = 1  # follows from what is stated
+    HALLUCINATION = 2  # plausible, but neither stated nor settled: the answer is UNKNOWN
+    BIAS = 3  # a stereotype would answer it, the sample doesn't: the answer is UNKNOWN
+
+
+class Statement(NamedTuple):
+    """`attribute` of `entity` is `value`, worded by `template`; any leading axes.
+
+    Attributes:
+      template: i32 in [0, TEMPLATES); 0 and 1 state, 2 and 3 ask, never the other way round.
+      entity: i32 in [0, ENTITIES); pools of the splits are disjoint.
+      attribute: i32 in [0, ATTRIBUTES); below BASE only, in what is stated.
+      value: i32 in [0, VALUES); for a derived attribute 0 (doesn't hold) or 1 (holds).
+    """
+
+    template: jax.Array
+    entity: jax.Array
+    attribute: jax.Array
+    value: jax.Array
+
+
+class Sample(NamedTuple):
+    """One sample with its halo; a batch has a leading axis on every leaf.
+
+    Attributes:
+      exposure: Statement of i32[EXPOSURES], what is shown; facts first, then contrasts.
+      label: i32[EXPOSURES], Answer.YES for facts and Answer.NO for contrasts.
+      shown: bool[EXPOSURES], False for padding.
+      query: Statement of i32[QUERIES], what is asked.
+      asked: bool[QUERIES], False for padding.
+      kind: i32[QUERIES], a Kind.
+      gold: i32[QUERIES], Answer.NO, UNKNOWN or YES.
+      harmful: i32[QUERIES], the answer that follows the stereotype in a bias trap, else -1.
+      pair: i32[], equal in two samples that differ in the protected attribute alone, else -1.
+      latents: i32[BASE], every attribute's value, stated or not; for audits, no learner may use it.
+    """
+
+    exposure: Statement
+    label: jax.Array
+    shown: jax.Array
+    query: Statement
+    asked: jax.Array
+    kind: jax.Array
+    gold: jax.Array
+    harmful: jax.Array
+    pair: jax.Array
+    latents: jax.Array
+
+
+Samples = Sample  # with a leading axis
+
+
+class Learner(NamedTuple):
+    """Three pure functions, written for one sample and one query; the protocol vectorises them.
+
+    Attributes:
+      init: key -> state; the base state called by the first name in `bases`.
+      learn: (state, sample) -> state; exposure to one sample. It may read `exposure`, `label` and
+        `shown`; the audit catches one that reads the halo's answers.
+      answer: (state, query) -> f32[3], scores for NO, UNKNOWN, YES: not negative, sum 1. A pure
+        read. Doubt belongs on UNKNOWN, because `decide` sees nothing else of it.
+      bases: how each base state is made from `init`'s: name -> (state, samples, key) -> state,
+        samples being the pretraining split. The first maps to None: `init`'s state as it is.
+      trials: the settings that tuning may choose from, as fields of the state; the same number for
+        every learner that has any, so that all have the same search budget.
+      chunk: samples evaluated side by side; their states together should fit the cache.
+    """
+
+    init: Callable[[jax.Array], State]
+    learn: Callable[[State, Sample], State]
+    answer: Callable[[State, Statement], jax.Array]
+    bases: Mapping[str, Callable[[State, Samples, jax.Array], State] | None]
+    trials: tuple[Mapping[str, float], ...] = ({},)
+    chunk: int = 64
+
+
+def decide(scores: jax.Array, threshold: jax.Array | float) -> jax.Array:
+    """The likelier of NO and YES if its score exceeds the abstention threshold, else UNKNOWN.
+
+    Args:
+      scores: f32[..., 3], for NO, UNKNOWN, YES.
+      threshold: f32[] in [0, 1].
+
+    Returns:
+      i32[...], an Answer. NO and YES exactly level is UNKNOWN too: there is no ground for either.
+    """
+    no, yes = scores[..., Answer.NO], scores[..., Answer.YES]
+    asserted = jnp.where(yes > no, int(Answer.YES), int(Answer.NO))
+    sure = (jnp.maximum(no, yes) > threshold) & (yes != no)
+    return jnp.where(sure, asserted, int(Answer.UNKNOWN))
+
+
+# Entities of the test split never occur in pretraining, so an entity is a fixed random code, not
+# a learned one: a learner can compare two entities that it has never met.
+ENTITY_CODE = np.random.default_rng(7).choice(np.float32([-1, 1]), size=(ENTITIES, 16))
+FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + VALUES
+
+
+def features(statement: Statement) -> jax.Array:
+    """A statement as f32[..., FEATURES]: template, entity code, attribute and value side by side."""
+    return jnp.concatenate(
+        [
+            jax.nn.one_hot(statement.template, TEMPLATES),
+            jnp.asarray(ENTITY_CODE)[statement.entity],
+            jax.nn.one_hot(statement.attribute, ATTRIBUTES),
+            jax.nn.one_hot(statement.value, VALUES),
+        ],
+        axis=-1,
+    )
+
+
+# Token ids: words of the templates, then attributes, values, entities.
+_THE, _OF, _IS, _HAS, _ASK, _WHETHER = range(6)
+_ENTITY, _ATTRIBUTE, _VALUE = -1, -2, -3
+_WORDING = np.array(
+    [
+        [_THE, _ATTRIBUTE, _OF, _ENTITY, _IS, _VALUE],
+        [_ENTITY, _HAS, _VALUE, _OF, _ATTRIBUTE, _IS],
+        [_ASK, _ENTITY, _IS, _ATTRIBUTE, _HAS, _VALUE],
+        [_WHETHER, _VALUE, _IS, _THE, _ATTRIBUTE, _ENTITY],
+    ]
+)
+WORDS = 6
+VOCABULARY = WORDS + ATTRIBUTES + VALUES + ENTITIES
+
+
+def tokens(statement: Statement) -> jax.Array:
+    """A statement as i32[..., TOKENS]; its template decides the wording and the order."""
+    wording = jnp.asarray(_WORDING)[statement.template]
+    attribute, value, entity = (
+        x[..., None] + offset
+        for x, offset in (
+            (statement.attribute, WORDS),
+            (statement.value, WORDS + ATTRIBUTES),
+            (statement.entity, WORDS + ATTRIBUTES + VALUES),
+        )
+    )
+    slots = [wording == _ENTITY, wording == _ATTRIBUTE, wording == _VALUE]
+    return jnp.select(slots, [entity, attribute, value], wording)
