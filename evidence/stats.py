@@ -1,8 +1,24 @@
-"""Numbers with their uncertainty."""
+"""Numbers with their uncertainty: intervals, tests, effect sizes and survival curves.
+
+Thin functions over scipy.stats. Each takes one value per replicate (a run, a sample, a subject):
+which replicates are independent is the caller's to decide, and `unit` says it in every
+Measurement. How often each interval covers the truth at 3, 5, 10 and 30 replicates has been
+measured; see docs/statistics.md.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+import scipy.stats
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
@@ -23,3 +39,745 @@ class Measurement(NamedTuple):
     n: int
     unit: str
     method: str
+
+
+class Comparison(NamedTuple):
+    """A test of two means.
+
+    Attributes:
+      difference: mean of the first minus mean of the second, with its interval.
+      t: the test statistic, or None where no test can be made.
+      df: its degrees of freedom, or None.
+      p_greater: one-sided p-value against the first mean being greater, or None.
+      p_two_sided: two-sided p-value, or None.
+    """
+
+    difference: Measurement
+    t: float | None
+    df: float | None
+    p_greater: float | None
+    p_two_sided: float | None
+
+
+class SurvivalCurve(NamedTuple):
+    """A Kaplan-Meier estimate at every age, all arrays of one length.
+
+    Attributes:
+      age: i64[ages], 0, 1, 2, ...
+      survival: f64[ages], the probability of living longer than this age; NaN beyond the last
+        age at which anyone was followed.
+      low: f64[ages], lower end of the pointwise band.
+      high: f64[ages], upper end.
+      at_risk: i64[ages], lives that reached this age.
+      deaths: i64[ages], lives that ended at this age.
+    """
+
+    age: NDArray[np.int64]
+    survival: Array
+    low: Array
+    high: Array
+    at_risk: NDArray[np.int64]
+    deaths: NDArray[np.int64]
+
+
+class VarianceComponents(NamedTuple):
+    """Where the spread comes from, by one-way random-effects analysis of variance.
+
+    Attributes:
+      between: variance between groups (runs), 0 where the estimate is negative.
+      within: variance between members of one group (worlds of a run).
+      intraclass: between / (between + within), or None where both are 0.
+    """
+
+    between: float
+    within: float
+    intraclass: float | None
+
+
+# ---- intervals over replicates -----------------------------------------------------------------
+
+
+def t_interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+    """Mean with Student's t interval.
+
+    Args:
+      values: [n], one value a replicate; undefined ones (None, NaN, infinity) are left out, `n`
+        counts the rest and the method says how many there were.
+      unit: the unit of replication.
+      confidence: nominal coverage.
+    """
+    data, note = _defined(values)
+    n = len(data)
+    method = f"t {_percent(confidence)}{note}"
+    if n < 2:
+        return _without_interval(data, unit, note)
+    mean, error = _mean_and_error(data)
+    if error == 0:
+        return Measurement(mean, mean, mean, n, unit, f"constant data{note}")
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    return Measurement(mean, mean - half, mean + half, n, unit, method)
+
+
+def bootstrap_interval(
+    values: ArrayLike,
+    unit: str,
+    statistic: Callable[..., Any] = np.mean,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Measurement:
+    """A statistic of the replicates with its BCa bootstrap interval (Efron 1987).
+
+    Args:
+      values: [n], as for `t_interval`.
+      unit: the unit of replication.
+      statistic: takes an array and the keyword `axis`.
+      confidence: nominal coverage; the real one is well below it under 10 replicates.
+      resamples: number of resamples.
+      seed: of the resampling.
+
+    Returns:
+      A Measurement whose method names the fallback where BCa is undefined: no interval's width
+      for constant data, percentiles where the bias correction is infinite.
+    """
+    data, note = _defined(values)
+    if len(data) < 2:
+        return _without_interval(data, unit, note)
+    value = float(statistic(data, axis=-1))
+    low, high, method = _bca((data,), statistic, value, confidence, resamples, seed)
+    return Measurement(value, low, high, len(data), unit, method + note)
+
+
+# Under this many replicates a BCa interval covers far too little (measured: docs/statistics.md).
+_FEW = 10
+
+
+def interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+    """Mean with the interval that suits the number of replicates: t below 10, BCa from 10 on."""
+    few = len(_defined(values)[0]) < _FEW
+    return (t_interval if few else bootstrap_interval)(values, unit, confidence=confidence)
+
+
+def other_interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+    """The interval that `interval` did not choose, to stand beside it."""
+    few = len(_defined(values)[0]) < _FEW
+    return (bootstrap_interval if few else t_interval)(values, unit, confidence=confidence)
+
+
+def difference_interval(
+    a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95
+) -> Measurement:
+    """Mean of `a` minus mean of `b`, independent groups: Welch's t below 10 in either, else BCa.
+
+    `n` is the size of the smaller group.
+    """
+    (x, _), (y, _) = _defined(a), _defined(b)
+    welch_interval = welch(a, b, unit, confidence=confidence).difference
+    if min(len(x), len(y)) < _FEW:
+        return welch_interval
+    value = float(x.mean() - y.mean())
+    low, high, method = _bca((x, y), _mean_difference, value, confidence, 10_000, 0)
+    return welch_interval._replace(low=low, high=high, method=method)
+
+
+def ratio_interval(
+    a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95
+) -> Measurement:
+    """Mean of `a` over mean of `b`, independent groups of quantities that cannot be negative.
+
+    Fieller's (1954) set, all ratios r at which a Welch test does not reject mean(a) = r mean(b),
+    with the degrees of freedom taken at each r.
+
+    Args:
+      a: [n_a], numerators, one a replicate, at least 0.
+      b: [n_b], denominators, at least 0.
+      unit: the unit of replication.
+      confidence: nominal coverage.
+
+    Returns:
+      A Measurement whose `high` is infinity where the data do not exclude a denominator of 0 (a
+      `low` is still given), and whose value is None where the denominators are all 0. `n` is the
+      size of the smaller group.
+
+    Raises:
+      ValueError: a value is negative.
+    """
+    (x, note_x), (y, note_y) = _defined(a), _defined(b)
+    if min(x.min(initial=0), y.min(initial=0)) < 0:
+        raise ValueError("ratio_interval: values must not be negative")
+    n = min(len(x), len(y))
+    note = note_x or note_y
+    method = f"Fieller {_percent(confidence)}{note}"
+    if n == 0 or y.mean() == 0:
+        return Measurement(None, None, None, n, unit, f"undefined: denominator 0{note}")
+    value = float(x.mean() / y.mean())
+    if n < 2:
+        return Measurement(value, None, None, n, unit, f"no interval: one {unit}{note}")
+    (mean_x, error_x), (mean_y, error_y) = _mean_and_error(x), _mean_and_error(y)
+    if error_x == 0 and error_y == 0:
+        return Measurement(value, value, value, n, unit, f"constant data{note}")
+
+    # The ratio as an angle: its tangent runs from 0 to infinity without a singular point.
+    def excess(angle: float) -> float:
+        cos, sin = math.cos(angle), math.sin(angle)
+        part_x, part_y = (cos * error_x) ** 2, (sin * error_y) ** 2
+        distance = abs(mean_x * cos - mean_y * sin)
+        if part_x + part_y == 0:
+            return distance
+        df = _satterthwaite(part_x, len(x), part_y, len(y))
+        t = scipy.stats.t.ppf((1 + confidence) / 2, df)
+        return distance - float(t) * math.sqrt(part_x + part_y)
+
+    best = math.atan2(mean_x, mean_y)
+    low = math.tan(scipy.optimize.brentq(excess, 0.0, best)) if excess(0.0) > 0 else 0.0
+    right = math.pi / 2
+    bounded = excess(right) > 0
+    high = math.tan(scipy.optimize.brentq(excess, best, right)) if bounded else math.inf
+    return Measurement(value, low, high, n, unit, method)
+
+
+def wilson(successes: float, n: float, unit: str, *, confidence: float = 0.95) -> Measurement:
+    """A proportion with Wilson's (1927) score interval, which keeps its width at 0 and 1.
+
+    Args:
+      successes: count of successes; need not be whole.
+      n: count of trials, or the effective count of clustered ones; need not be whole.
+      unit: the unit of replication.
+      confidence: nominal coverage.
+
+    Returns:
+      A Measurement whose `n` is rounded down.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"wilson: {successes} successes in {n} trials")
+    method = f"Wilson {_percent(confidence)}"
+    if n == 0:
+        return Measurement(None, None, None, 0, unit, f"no {unit}")
+    z = float(scipy.stats.norm.ppf((1 + confidence) / 2))
+    p = successes / n
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    # At the ends the score equation's root is exact; floating point is not.
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == n else centre + half
+    return Measurement(p, low, high, int(n), unit, method)
+
+
+# ---- bootstraps over clusters -------------------------------------------------------------------
+
+
+def cluster_bootstrap(
+    tables: ArrayLike,
+    statistic: Callable[[Array], ArrayLike],
+    unit: str,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Measurement:
+    """Any function of mean tables, resampling whole clusters.
+
+    Two systems on the same clusters are compared by stacking their tables and letting the
+    statistic take the difference: the resamples are then paired.
+
+    Args:
+      tables: f64[clusters, ...], what each cluster contributes (its counts, sums, means).
+      statistic: (f64[resamples, ...], tables averaged over clusters) -> f64[resamples]; NaN
+        where undefined. A ratio of two entries is a ratio of totals.
+      unit: what a cluster is.
+      confidence: nominal coverage.
+      resamples: number of resamples.
+      seed: of the resampling.
+
+    Returns:
+      A Measurement: from 10 clusters on, percentiles expanded for the narrowness of a bootstrap
+      over few clusters (Hesterberg 2015, section 5.3); below, the bootstrap's standard error
+      with Student's t.
+    """
+    data = np.asarray(tables, dtype=np.float64)
+    n = len(data)
+    if n == 0:
+        return Measurement(None, None, None, 0, unit, f"no {unit}")
+    generator = np.random.default_rng(seed)
+    flat = data.reshape(n, -1)
+    draws = []
+    for size in _batches(resamples, n):
+        weights = generator.multinomial(n, np.full(n, 1 / n), size=size) / n
+        draws.append(_apply(statistic, (weights @ flat).reshape(size, *data.shape[1:])))
+    value = float(_apply(statistic, data.mean(axis=0, keepdims=True))[0])
+    return _from_draws(value, np.concatenate(draws), n, unit, "cluster bootstrap", confidence)
+
+
+def hierarchical_bootstrap(
+    groups: Sequence[ArrayLike],
+    statistic: Callable[[Array], ArrayLike],
+    unit: str,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Measurement:
+    """As `cluster_bootstrap`, resampling clusters and then the members of each.
+
+    The second stage counts the spread within clusters twice, so that the interval is somewhat
+    wide rather than narrow (Davison & Hinkley 1997, section 3.8).
+
+    Args:
+      groups: one f64[members, ...] a cluster (worlds of a run, samples of a seed).
+      statistic: (f64[resamples, ...], member tables averaged within clusters, then over them)
+        -> f64[resamples].
+      unit: what a cluster is.
+      confidence: nominal coverage.
+      resamples: number of resamples.
+      seed: of the resampling.
+    """
+    clusters = [np.asarray(group, dtype=np.float64) for group in groups]
+    n = len(clusters)
+    if n == 0:
+        return Measurement(None, None, None, 0, unit, f"no {unit}")
+    generator = np.random.default_rng(seed)
+    table = clusters[0].shape[1:]
+    cost = n * max(cluster.size for cluster in clusters)
+    draws = []
+    for size in _batches(resamples, cost):
+        chosen = generator.integers(n, size=(size, n))
+        means = np.empty((size, n, *table))
+        for index, cluster in enumerate(clusters):
+            here = chosen == index
+            members = generator.integers(len(cluster), size=(int(here.sum()), len(cluster)))
+            means[here] = cluster[members].mean(axis=1)
+        draws.append(_apply(statistic, means.mean(axis=1)))
+    centre = np.mean([cluster.mean(axis=0) for cluster in clusters], axis=0)
+    value = float(_apply(statistic, centre[None])[0])
+    name = "hierarchical bootstrap"
+    return _from_draws(value, np.concatenate(draws), n, unit, name, confidence)
+
+
+def variance_components(groups: Sequence[ArrayLike]) -> VarianceComponents:
+    """Variance between and within groups.
+
+    Args:
+      groups: one [members] array a group, at least two groups and one with two members.
+
+    Raises:
+      ValueError: too few groups or members.
+    """
+    data = [np.asarray(group, dtype=np.float64) for group in groups]
+    sizes = np.array([len(group) for group in data])
+    if len(data) < 2 or sizes.max() < 2 or sizes.min() < 1:
+        raise ValueError("variance_components: needs two groups, one of them of two members")
+    total = sizes.sum()
+    means = np.array([group.mean() for group in data])
+    grand = (sizes * means).sum() / total
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in data)
+    within = squares / float(total - len(data))
+    mean_square = float((sizes * (means - grand) ** 2).sum()) / (len(data) - 1)
+    typical_size = float(total - (sizes**2).sum() / total) / (len(data) - 1)
+    between = max(0.0, (mean_square - within) / typical_size)
+    spread = between + within
+    return VarianceComponents(between, within, between / spread if spread > 0 else None)
+
+
+# ---- tests and effect sizes ---------------------------------------------------------------------
+
+
+def welch(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Comparison:
+    """Welch's t-test of two independent means, variances free to differ.
+
+    Args:
+      a: [n_a], one value a replicate.
+      b: [n_b].
+      unit: the unit of replication.
+      confidence: nominal coverage of the interval of the difference.
+
+    Returns:
+      A Comparison; without a test where a group has fewer than two replicates or neither varies.
+      The difference's `n` is the size of the smaller group.
+    """
+    (x, note_x), (y, note_y) = _defined(a), _defined(b)
+    n = min(len(x), len(y))
+    note = note_x or note_y
+    value = float(x.mean() - y.mean()) if n else None
+    if n < 2:
+        return _untested(Measurement(value, None, None, n, unit, _too_few(n, unit) + note))
+    (mean_x, error_x), (mean_y, error_y) = _mean_and_error(x), _mean_and_error(y)
+    if error_x == 0 and error_y == 0:
+        return _untested(Measurement(value, value, value, n, unit, f"constant data{note}"))
+    df = _satterthwaite(error_x**2, len(x), error_y**2, len(y))
+    error = math.hypot(error_x, error_y)
+    return _t_comparison(mean_x - mean_y, error, df, n, unit, "Welch t", note, confidence)
+
+
+def paired(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Comparison:
+    """Paired t-test: `a` and `b` measured on the same replicates, in the same order."""
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.shape != y.shape:
+        raise ValueError(f"paired: {len(x)} replicates beside {len(y)}")
+    differences, note = _defined(x - y)
+    n = len(differences)
+    if n < 2:
+        return _untested(_without_interval(differences, unit, note))
+    mean, error = _mean_and_error(differences)
+    if error == 0:
+        return _untested(Measurement(mean, mean, mean, n, unit, f"constant data{note}"))
+    return _t_comparison(mean, error, n - 1, n, unit, "paired t", note, confidence)
+
+
+def cohens_d(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+    """Difference of means in pooled standard deviations (Cohen 1988).
+
+    The interval inverts the noncentral t distribution, exact for normal data of equal variance.
+
+    Returns:
+      A Measurement, undefined (value None) where the pooled standard deviation is 0. `n` is the
+      size of the smaller group. `effect_label` gives the word for it.
+    """
+    return _standardised(a, b, unit, confidence, corrected=False)
+
+
+def hedges_g(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+    """Cohen's d without its bias in small samples (Hedges 1981), which overstates by 25% at n=3."""
+    return _standardised(a, b, unit, confidence, corrected=True)
+
+
+def effect_label(d: float | None) -> str:
+    """Conventional word for a standardised difference: 0.2 small, 0.5 medium, 0.8 large, 3 huge."""
+    if d is None:
+        return "undefined"
+    words = {"huge": 3.0, "large": 0.8, "medium": 0.5, "small": 0.2}
+    return next((word for word, least in words.items() if abs(d) >= least), "negligible")
+
+
+def bonferroni(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """p-values multiplied by the size of their family, which counts undefined ones (None) too."""
+    size = len(p_values)
+    return {name: None if p is None else min(1.0, p * size) for name, p in p_values.items()}
+
+
+def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Holm's (1979) step-down adjusted p-values; undefined ones (None) count in the family."""
+    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
+    defined = sorted((p, name) for name, p in p_values.items() if p is not None)
+    largest = 0.0
+    for rank, (p, name) in enumerate(defined):
+        largest = max(largest, min(1.0, p * (len(p_values) - rank)))
+        adjusted[name] = largest
+    return adjusted
+
+
+def runs_needed(
+    d: float, *, power: float = 0.8, alpha: float = 0.05, two_sided: bool = True
+) -> int:
+    """Replicates a group before any are run, for a t-test to detect a standardised difference.
+
+    Args:
+      d: the smallest difference worth detecting, in standard deviations; not 0.
+      power: the wanted probability of detecting it.
+      alpha: significance level; divide it by the family's size for Bonferroni.
+      two_sided: whether the test is two-sided.
+
+    Raises:
+      ValueError: `d` is 0, or a probability is outside (0, 1).
+    """
+    if d == 0 or not (0 < power < 1 and 0 < alpha < 1):
+        raise ValueError(f"runs_needed: d={d}, power={power}, alpha={alpha}")
+    tail = alpha / 2 if two_sided else alpha
+    z = scipy.stats.norm.ppf([1 - tail, power]).sum()
+    # The normal approximation never asks for more than the t distribution does.
+    n = max(2, math.floor(2 * (z / d) ** 2))
+    while _t_power(abs(d), n, tail, two_sided) < power:
+        n += 1
+    return n
+
+
+# ---- survival -----------------------------------------------------------------------------------
+
+
+def kaplan_meier(
+    deaths_by_age: ArrayLike, alive_by_age: ArrayLike, *, confidence: float = 0.95
+) -> SurvivalCurve:
+    """Kaplan-Meier survival from counts, with log-log Greenwood bands.
+
+    Exact for integer ages however many lives were lived. The bands take lives as independent,
+    which lives of one policy are not: between policies compare the runs' restricted means.
+
+    Args:
+      deaths_by_age: i[ages], lives that ended at age 0, 1, 2, ...
+      alive_by_age: i[ages], lives last seen alive at that age (censored), having survived it.
+      confidence: nominal pointwise coverage of the bands.
+
+    Raises:
+      ValueError: the arrays' shapes differ, or a count is negative.
+    """
+    deaths, at_risk = _risk_table(deaths_by_age, alive_by_age)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        survival = np.cumprod(np.where(at_risk > 0, 1 - deaths / at_risk, 1.0), dtype=np.float64)
+        terms = np.where(deaths > 0, deaths / (at_risk * (at_risk - deaths)), 0.0)
+        log_survival = np.log(survival)
+        error = np.sqrt(np.cumsum(terms)) / np.abs(log_survival)
+        z = scipy.stats.norm.ppf((1 + confidence) / 2)
+        low, high = survival ** np.exp(z * error), survival ** np.exp(-z * error)
+    settled = (survival == 0) | (survival == 1)
+    low, high = np.where(settled, survival, low), np.where(settled, survival, high)
+    unknown = (at_risk == 0) & (survival > 0)
+    survival[unknown] = low[unknown] = high[unknown] = np.nan
+    return SurvivalCurve(np.arange(len(deaths)), survival, low, high, at_risk, deaths)
+
+
+def median_survival(curve: SurvivalCurve) -> int | None:
+    """The first age that at most half outlive, or None where more than half still live."""
+    below = np.flatnonzero(curve.survival <= 0.5)
+    return int(curve.age[below[0]]) if len(below) else None
+
+
+def restricted_mean(curve: SurvivalCurve, horizon: int, *, confidence: float = 0.95) -> Measurement:
+    """Mean age at death or at the horizon, whichever comes first: the area under the curve.
+
+    Args:
+      curve: a survival curve of integer ages.
+      horizon: in steps, at least 1; equal for all that are compared.
+      confidence: nominal coverage, lives taken as independent (as for `kaplan_meier`).
+
+    Returns:
+      A Measurement in steps; undefined where nobody was followed to the horizon.
+    """
+    if horizon < 1:
+        raise ValueError(f"restricted_mean: horizon={horizon}; at least 1 is needed")
+    n = int(curve.at_risk[0])
+    within = curve.survival[:horizon]
+    # Beyond the arrays' end everyone is dead, or nothing is known.
+    missing = horizon - len(within)
+    if n == 0 or np.isnan(within).any() or (missing > 0 and within[-1] > 0):
+        return Measurement(None, None, None, n, "life", f"undefined: none followed to {horizon}")
+    value = float(within.sum())
+    area_after = value - np.cumsum(within)
+    deaths, at_risk = curve.deaths[:horizon], curve.at_risk[:horizon]
+    counted = (deaths > 0) & (deaths < at_risk)
+    weight = deaths[counted] / (at_risk[counted] * (at_risk[counted] - deaths[counted]))
+    error = math.sqrt(float((area_after[counted] ** 2 * weight).sum()))
+    half = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * error
+    method = f"Kaplan-Meier to {horizon}, Greenwood {_percent(confidence)}"
+    return Measurement(value, value - half, value + half, n, "life", method)
+
+
+def logrank_descriptive(
+    deaths_a: ArrayLike, alive_a: ArrayLike, deaths_b: ArrayLike, alive_b: ArrayLike
+) -> float:
+    """The log-rank statistic z of two groups of lives, from counts by age.
+
+    Positive where group `a` dies more than its share. Descriptive: it takes lives as independent
+    replicates, so that no p-value about modes may be read from it (docs/statistics.md measures
+    how often that would be wrong).
+
+    Returns:
+      z; NaN where no age with a death has both groups at risk.
+    """
+    size = max(len(np.atleast_1d(x)) for x in (deaths_a, alive_a, deaths_b, alive_b))
+    a, b = (
+        _risk_table(_padded(deaths, size), _padded(alive, size))
+        for deaths, alive in ((deaths_a, alive_a), (deaths_b, alive_b))
+    )
+    deaths, at_risk = (np.asarray(x + y, dtype=np.float64) for x, y in zip(a, b, strict=True))
+    share = a[1] / np.maximum(at_risk, 1)
+    surprise = float((a[0] - deaths * share).sum())
+    spread = deaths * share * (1 - share) * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
+    variance = float(spread.sum())
+    return surprise / math.sqrt(variance) if variance > 0 else math.nan
+
+
+# ---- details ------------------------------------------------------------------------------------
+
+
+def _percent(confidence: float) -> str:
+    return f"{100 * confidence:g}%"
+
+
+def _defined(values: ArrayLike) -> tuple[Array, str]:
+    """The values that exist, and a note for the method where some do not."""
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1:
+        raise ValueError(f"one value a replicate is needed, not an array of shape {data.shape}")
+    kept = data[np.isfinite(data)]
+    missing = len(data) - len(kept)
+    return kept, f"; {missing} of {len(data)} undefined" if missing else ""
+
+
+def _too_few(n: int, unit: str) -> str:
+    return f"no interval: {'one' if n else 'no'} {unit}"
+
+
+def _without_interval(data: Array, unit: str, note: str) -> Measurement:
+    value = float(data[0]) if len(data) else None
+    return Measurement(value, None, None, len(data), unit, _too_few(len(data), unit) + note)
+
+
+def _untested(difference: Measurement) -> Comparison:
+    return Comparison(difference, None, None, None, None)
+
+
+def _mean_and_error(data: Array) -> tuple[float, float]:
+    # Rounding must not give constant data a spread.
+    if (data == data[0]).all():
+        return float(data[0]), 0.0
+    return float(data.mean()), float(data.std(ddof=1)) / math.sqrt(len(data))
+
+
+def _satterthwaite(square_a: float, n_a: int, square_b: float, n_b: int) -> float:
+    """Degrees of freedom of a sum of two squared standard errors."""
+    return (square_a + square_b) ** 2 / (square_a**2 / (n_a - 1) + square_b**2 / (n_b - 1))
+
+
+def _t_comparison(
+    value: float,
+    error: float,
+    df: float,
+    n: int,
+    unit: str,
+    name: str,
+    note: str,
+    confidence: float,
+) -> Comparison:
+    t = value / error
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, df)) * error
+    method = f"{name} {_percent(confidence)}{note}"
+    greater = float(scipy.stats.t.sf(t, df))
+    two_sided = float(2 * scipy.stats.t.sf(abs(t), df))
+    difference = Measurement(value, value - half, value + half, n, unit, method)
+    return Comparison(difference, t, df, greater, two_sided)
+
+
+def _standardised(
+    a: ArrayLike, b: ArrayLike, unit: str, confidence: float, *, corrected: bool
+) -> Measurement:
+    (x, _), (y, _) = _defined(a), _defined(b)
+    n = min(len(x), len(y))
+    if n < 2:
+        return Measurement(None, None, None, n, unit, _too_few(n, unit))
+    df = len(x) + len(y) - 2
+    pooled = math.sqrt((((x - x.mean()) ** 2).sum() + ((y - y.mean()) ** 2).sum()) / df)
+    if (x == x[0]).all() and (y == y[0]).all():
+        return Measurement(None, None, None, n, unit, "undefined: constant data")
+    scale = math.sqrt(1 / len(x) + 1 / len(y))
+    t = float(x.mean() - y.mean()) / pooled / scale
+    tail = (1 - confidence) / 2
+    log_gamma = math.lgamma
+    bias = log_gamma(df / 2) - log_gamma((df - 1) / 2) - 0.5 * math.log(df / 2) if df > 1 else 0
+    factor = scale * (math.exp(bias) if corrected else 1.0)
+    low, high = (factor * _noncentrality(t, df, 1 - tail), factor * _noncentrality(t, df, tail))
+    return Measurement(factor * t, low, high, n, unit, f"noncentral t {_percent(confidence)}")
+
+
+def _noncentrality(t: float, df: float, probability: float) -> float:
+    """The noncentrality at which a noncentral t lies below `t` with this probability."""
+    reach = 10 + 10 * abs(t)
+
+    def excess(noncentrality: float) -> float:
+        return float(scipy.stats.nct.cdf(t, df, noncentrality)) - probability
+
+    return float(scipy.optimize.brentq(excess, t - reach, t + reach))
+
+
+def _t_power(d: float, n: int, tail: float, two_sided: bool) -> float:
+    df, noncentrality = 2 * n - 2, d * math.sqrt(n / 2)
+    critical = scipy.stats.t.ppf(1 - tail, df)
+    power = scipy.stats.nct.sf(critical, df, noncentrality)
+    if two_sided:
+        power += scipy.stats.nct.cdf(-critical, df, noncentrality)
+    return float(power)
+
+
+def _mean_difference(x: Array, y: Array, axis: int) -> Array:
+    return x.mean(axis=axis) - y.mean(axis=axis)
+
+
+def _bca(
+    samples: tuple[Array, ...],
+    statistic: Callable[..., Any],
+    value: float,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> tuple[float, float, str]:
+    """Ends of the interval and the name of the method that gave them."""
+    if all((sample == sample[0]).all() for sample in samples):
+        return value, value, "constant data"
+
+    def ends(method: str) -> tuple[float, float]:
+        result = scipy.stats.bootstrap(
+            samples,
+            statistic,
+            n_resamples=resamples,
+            batch=max(1, 10_000_000 // sum(len(sample) for sample in samples)),
+            vectorized=True,
+            confidence_level=confidence,
+            method=method,
+            rng=np.random.default_rng(seed),
+        )
+        return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
+        low, high = ends("BCa")
+    if math.isfinite(low) and math.isfinite(high):
+        return low, high, f"BCa bootstrap {_percent(confidence)}"
+    low, high = ends("percentile")
+    return low, high, f"percentile bootstrap {_percent(confidence)} (BCa undefined)"
+
+
+def _batches(resamples: int, cost: int) -> list[int]:
+    """Sizes of batches that keep the resampled arrays within some tens of megabytes."""
+    size = max(1, 4_000_000 // max(1, cost))
+    full, rest = divmod(resamples, size)
+    return [size] * full + ([rest] if rest else [])
+
+
+def _apply(statistic: Callable[[Array], ArrayLike], tables: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.asarray(statistic(tables), dtype=np.float64)
+    if values.shape != tables.shape[:1]:
+        raise ValueError(f"the statistic gave shape {values.shape}, not {tables.shape[:1]}")
+    return values
+
+
+def _from_draws(
+    value: float, draws: Array, n: int, unit: str, name: str, confidence: float
+) -> Measurement:
+    """An interval from resampled values, made for few clusters."""
+    method = f"{name} {_percent(confidence)}"
+    if math.isnan(value):
+        return Measurement(None, None, None, n, unit, "undefined")
+    if n < 2:
+        return Measurement(value, None, None, n, unit, _too_few(n, unit))
+    kept = draws[~np.isnan(draws)]
+    if len(kept) < len(draws):
+        method += f"; {100 * (1 - len(kept) / len(draws)):.2g}% of resamples undefined"
+    if np.ptp(kept) == 0:
+        return Measurement(value, value, value, n, unit, "constant data")
+    t = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
+    expansion = math.sqrt(n / (n - 1))
+    if n < _FEW:
+        half = t * expansion * float(kept.std())
+        method = method.replace(_percent(confidence), f"t {_percent(confidence)}", 1)
+        return Measurement(value, value - half, value + half, n, unit, method)
+    tail = float(scipy.stats.norm.sf(t * expansion))
+    low, high = (float(end) for end in np.quantile(kept, [tail, 1 - tail]))
+    return Measurement(value, low, high, n, unit, method)
+
+
+def _padded(counts: ArrayLike, size: int) -> NDArray[np.int64]:
+    counts = np.asarray(counts)
+    return np.pad(counts, (0, size - len(counts)))
+
+
+def _risk_table(
+    deaths_by_age: ArrayLike, alive_by_age: ArrayLike
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    deaths = np.asarray(deaths_by_age, dtype=np.int64)
+    alive = np.asarray(alive_by_age, dtype=np.int64)
+    if deaths.ndim != 1 or deaths.shape != alive.shape:
+        raise ValueError(f"counts by age of shapes {deaths.shape} and {alive.shape}")
+    if (deaths < 0).any() or (alive < 0).any():
+        raise ValueError("counts by age must not be negative")
+    at_risk = np.cumsum((deaths + alive)[::-1])[::-1]
+    return deaths, at_risk
