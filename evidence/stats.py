@@ -670,12 +670,18 @@ def _standardised(
 
 def _noncentrality(t: float, df: float, probability: float) -> float:
     """The noncentrality at which a noncentral t lies below `t` with this probability."""
-    reach = 10 + 10 * abs(t)
+    if t < 0:
+        return -_noncentrality(-t, df, 1 - probability)
+    # T < t where Z + noncentrality < t sqrt(V / df), Z normal and V chi-squared.
+    if t > 1000:
+        # Z no longer matters, and scipy's noncentral t turns into NaN.
+        return t * math.sqrt(scipy.stats.chi2.isf(probability, df) / df)
+    high = t * math.sqrt(scipy.stats.chi2.isf(1e-9, df) / df) + 6
 
     def excess(noncentrality: float) -> float:
         return float(scipy.stats.nct.cdf(t, df, noncentrality)) - probability
 
-    return float(scipy.optimize.brentq(excess, t - reach, t + reach))
+    return float(scipy.optimize.brentq(excess, -6.0, high))
 
 
 def _t_power(d: float, n: int, tail: float, two_sided: bool) -> float:
