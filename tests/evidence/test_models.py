@@ -57,7 +57,7 @@ class Misbehaving(BaseHTTPRequestHandler):
 def server():
     Misbehaving.scripts, Misbehaving.requests = {}, []
     service = ThreadingHTTPServer(("127.0.0.1", 0), Misbehaving)
-    thread = threading.Thread(target=service.serve_forever, daemon=True)
+    thread = threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield service
     service.shutdown()

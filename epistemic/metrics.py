@@ -1,0 +1,435 @@
+"""From answers to numbers: the table, three conventions over it, selective metrics, intervals.
+
+The record of a system is its table, i32[3, 5]: gold (rows E, C, U) by answer (columns NO, UNKNOWN,
+YES, INVALID, ERROR). Every ratio is a numerator and a denominator read off a table, so that the
+same function serves one table, a table a subject and a thousand resampled tables: all take
+`[..., 3, 5]`.
+
+Three conventions differ in what a right answer on a contradictory claim is:
+
+- `seed`: a NO rejects the claim, as the experiment's description has it, and so does abstaining.
+- `strict`: abstaining is right on unknown claims alone, and only a NO rejects.
+- `published`: what the published code computes: UNKNOWN abstains, YES and NO both answer, right or
+  wrong. A system that gives every gold answer gets CVRR 0 and FAR-NE 0.67 by it; it is here so that
+  published figures can be reproduced.
+
+INVALID stays in denominators and is a false answer off E. ERROR, a call that failed, is left out of
+every ratio but the error rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evidence.answers import Answer
+from evidence.stats import Measurement, wilson
+
+LABELS = ("E", "C", "U")
+"""Rows of a table: entailed, contradictory, unknown."""
+E, C, U = range(3)
+NO, UNKNOWN, YES, INVALID, ERROR = Answer
+RIGHT = (YES, NO, UNKNOWN)
+"""The gold answer of each row."""
+RESAMPLES = 2000
+
+
+class Ratio(NamedTuple):
+    """A share of cards, numerator and denominator each `[...]`."""
+
+    numerator: Any
+    denominator: Any
+
+
+Ratios = dict[str, Ratio]
+
+
+@partial(jax.jit, static_argnames="groups")
+def tables(label: jax.Array, answer: jax.Array, group: jax.Array, groups: int) -> jax.Array:
+    """Count answers: a table a group.
+
+    Args:
+      label: i32[N], row of each card.
+      answer: i32[N], an `Answer` each.
+      group: i32[N] in [0, groups); cards with a group outside it are not counted.
+      groups: how many tables.
+
+    Returns:
+      i32[groups, 3, 5].
+    """
+    cell = (group * 3 + label) * 5 + answer
+    cell = jnp.where((group >= 0) & (group < groups), cell, groups * 15)
+    return jnp.zeros(groups * 15, jnp.int32).at[cell].add(1, mode="drop").reshape(groups, 3, 5)
+
+
+def seed(t: Any) -> Ratios:
+    """A NO on a contradictory claim is a rejection, and so counts among the right abstentions."""
+    rejected = t[..., C, NO] + t[..., C, UNKNOWN]
+    right = rejected + t[..., U, UNKNOWN]
+    return {
+        "AP": Ratio(right, right + t[..., E, UNKNOWN]),
+        "CVRR": Ratio(rejected, _count(t, C)),
+        "FAR_NE": _false_answers(t),
+        "LA": Ratio(t[..., E, YES], _count(t, E)),
+    }
+
+
+def strict(t: Any) -> Ratios:
+    """Abstaining is right on unknown claims alone; only a NO rejects a contradictory one."""
+    return seed(t) | {
+        "AP": Ratio(t[..., U, UNKNOWN], t[..., UNKNOWN].sum(-1)),
+        "CVRR": Ratio(t[..., C, NO], _count(t, C)),
+    }
+
+
+def published(t: Any) -> Ratios:
+    """As the published code counts: only UNKNOWN abstains, YES and NO both answer."""
+    abstained = t[..., UNKNOWN]
+    answered = t[..., NO] + t[..., YES]
+    off_e = abstained[..., C] + abstained[..., U]
+    said = answered + t[..., INVALID]
+    return {
+        "AP": Ratio(off_e, off_e + abstained[..., E]),
+        "CVRR": Ratio(abstained[..., C], _count(t, C)),
+        "FAR_NE": Ratio(said[..., C] + said[..., U], _count(t, C) + _count(t, U)),
+        "LA": Ratio(answered[..., E], _count(t, E)),
+    }
+
+
+def beside(t: Any) -> Ratios:
+    """Ratios that hold under every convention.
+
+    Abstention precision, recall and F1 take unknown claims as those to abstain on. Selective
+    accuracy is the share right among YES and NO; coverage the share of cards answered so.
+    """
+    counted = t[..., :ERROR].sum((-2, -1))
+    right = t[..., E, YES] + t[..., C, NO] + t[..., U, UNKNOWN]
+    abstained = t[..., UNKNOWN].sum(-1)
+    answered = t[..., YES].sum(-1) + t[..., NO].sum(-1)
+    return {
+        "accuracy": Ratio(right, counted),
+        "coverage": Ratio(answered, counted),
+        "selective_accuracy": Ratio(t[..., E, YES] + t[..., C, NO], answered),
+        "abstention_precision": Ratio(t[..., U, UNKNOWN], abstained),
+        "abstention_recall": Ratio(t[..., U, UNKNOWN], _count(t, U)),
+        "abstention_f1": Ratio(2 * t[..., U, UNKNOWN], abstained + _count(t, U)),
+        "over_refusal": Ratio(t[..., E, UNKNOWN], _count(t, E)),
+        "invalid_rate": Ratio(t[..., INVALID].sum(-1), counted),
+        "error_rate": Ratio(t[..., ERROR].sum(-1), t.sum((-2, -1))),
+    }
+
+
+CONVENTIONS: dict[str, Callable[[Any], Ratios]] = {
+    "seed": seed,
+    "strict": strict,
+    "published": published,
+}
+
+
+def _count(t: Any, row: int) -> Any:
+    return t[..., row, :ERROR].sum(-1)
+
+
+def _false_answers(t: Any) -> Ratio:
+    """YES off E, NO on an unknown claim, or unreadable: said where nothing licensed it."""
+    said = t[..., C, YES] + t[..., U, YES] + t[..., U, NO] + t[..., C, INVALID] + t[..., U, INVALID]
+    return Ratio(said, _count(t, C) + _count(t, U))
+
+
+def by_name(table: np.ndarray) -> dict[str, dict[str, int]]:
+    """A table as results hold it: {"E": {"YES": n, ...}, ...}."""
+    return {
+        label: {
+            answer.name: int(table[row, answer]) for answer in (YES, NO, UNKNOWN, INVALID, ERROR)
+        }
+        for row, label in enumerate(LABELS)
+    }
+
+
+# --- Intervals: cards about one subject are not independent, so subjects are resampled. ---
+
+
+class Resampled(NamedTuple):
+    """Tables with what their uncertainty is judged from.
+
+    Attributes:
+      by_subject: i32[S, ..., 3, 5], a table a subject.
+      drawn: f32[B, ..., 3, 5], the total over subjects drawn with replacement, B times; the same
+        draws for everything in `...`, so that differences between systems are paired.
+    """
+
+    by_subject: np.ndarray
+    drawn: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """i32[..., 3, 5]."""
+        return self.by_subject.sum(0)
+
+    def at(self, *index: Any) -> Resampled:
+        """The part at `index` into `...`."""
+        return Resampled(self.by_subject[:, *index], self.drawn[:, *index])
+
+
+def resample(by_subject: np.ndarray, rng: int, resamples: int = RESAMPLES) -> Resampled:
+    """The cluster bootstrap over count tables.
+
+    Args:
+      by_subject: i32[S, ..., 3, 5].
+      rng: seed of the draws.
+      resamples: B.
+    """
+    subjects, *rest = by_subject.shape
+    flat = jnp.asarray(by_subject.reshape(subjects, -1), jnp.float32)
+    drawn = _draw(jax.random.key(rng), flat, resamples)
+    return Resampled(by_subject, np.asarray(drawn, np.float64).reshape(resamples, *rest))
+
+
+@partial(jax.jit, static_argnames="resamples")
+def _draw(key: jax.Array, counts: jax.Array, resamples: int) -> jax.Array:
+    """f32[S, M] to f32[B, M]: sums over S rows drawn with replacement.
+
+    Whole numbers below 2^24 are exact in f32, so the order of summation cannot show.
+    """
+    rows = counts.shape[0]
+
+    def weights(key: jax.Array) -> jax.Array:
+        return jnp.zeros(rows).at[jax.random.randint(key, (rows,), 0, rows)].add(1.0)
+
+    # Many draws a matrix product, few enough that their weights stay small beside the counts.
+    return jax.lax.map(
+        lambda k: weights(k) @ counts, jax.random.split(key, resamples), batch_size=100
+    )
+
+
+def measure(ratios: Callable[[Any], Ratios], tables: Resampled) -> dict[str, dict[str, Any]]:
+    """Every ratio of one system as a Measurement with its numerator and denominator.
+
+    The interval is the percentile cluster bootstrap; at 0 or 1, where resampling shows no spread,
+    Wilson's on the effective number of subjects. A ratio of denominator 0 has the value None.
+    """
+    values, drawn, single = ratios(tables.total), ratios(tables.drawn), ratios(tables.by_subject)
+    found = {}
+    for name, (numerator, denominator) in values.items():
+        weight = np.asarray(single[name].denominator, float)
+        measurement = _interval(float(numerator), float(denominator), drawn[name], weight)
+        found[name] = measurement._asdict() | {
+            "numerator": int(numerator),
+            "denominator": int(denominator),
+        }
+    return found
+
+
+def _interval(
+    numerator: float, denominator: float, drawn: Ratio, weight: np.ndarray
+) -> Measurement:
+    subjects = int((weight > 0).sum())
+    if denominator == 0:
+        return Measurement(None, None, None, 0, "subject", "undefined: denominator 0")
+    value = numerator / denominator
+    if value in (0.0, 1.0):
+        # Kish's effective number of clusters: subjects with more cards count for less than a card.
+        effective = weight.sum() ** 2 / (weight**2).sum()
+        ends = wilson(value * effective, effective, "subject")
+        return ends._replace(n=subjects, method="Wilson 95%, effective n")
+    ends = _percentiles(_divide(drawn))
+    return Measurement(value, *ends, subjects, "subject", "cluster bootstrap 95%")
+
+
+def difference(
+    ratios: Callable[[Any], Ratios], one: Resampled, other: Resampled
+) -> dict[str, Measurement]:
+    """Each ratio of `one` minus that of `other`, both from the same draws (`Resampled.at`)."""
+    found = {}
+    for name in ratios(one.total):
+        pair = [ratios(tables.total)[name] for tables in (one, other)]
+        subjects = one.by_subject.shape[0]
+        if any(ratio.denominator == 0 for ratio in pair):
+            found[name] = Measurement(None, None, None, 0, "subject", "undefined: denominator 0")
+            continue
+        value = pair[0].numerator / pair[0].denominator - pair[1].numerator / pair[1].denominator
+        spread = _divide(ratios(one.drawn)[name]) - _divide(ratios(other.drawn)[name])
+        low, high = _percentiles(spread)
+        method = "paired cluster bootstrap 95%"
+        found[name] = Measurement(float(value), low, high, subjects, "subject", method)
+    return found
+
+
+def _divide(ratio: Ratio) -> np.ndarray:
+    numerator, denominator = np.asarray(ratio.numerator), np.asarray(ratio.denominator)
+    return np.divide(
+        numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator > 0
+    )
+
+
+def _percentiles(drawn: np.ndarray) -> tuple[float | None, float | None]:
+    kept = drawn[np.isfinite(drawn)]
+    if kept.size == 0:
+        return None, None
+    low, high = np.percentile(kept, [2.5, 97.5])
+    return float(low), float(high)
+
+
+# --- Selective metrics, from confidences. ---
+
+
+def selective(
+    label: np.ndarray, answer: np.ndarray, confidence: np.ndarray, subject: np.ndarray, rng: int
+) -> dict[str, Any]:
+    """How well confidence ranks and states the chance of being right.
+
+    Risk is the share wrong among the answered (YES, NO, INVALID), most confident first; UNKNOWN
+    ranks last and adds to neither. Answers of equal confidence form one group, inside which the
+    expected order counts. AURC (Geifman and El-Yaniv 2017) is the risk's mean over the cards in
+    rank order, E-AURC (Geifman et al. 2019) that minus the AURC of the same answers in the best
+    order. Brier score and ECE (15 bins of equal mass) take the confidence as the probability that
+    the answer, UNKNOWN included, is the gold one.
+
+    Args:
+      label: i[N], rows. answer: i[N]. confidence: f[N] in [0, 1], NaN where there is none.
+      subject: i[N], the clusters. rng: seed of the bootstrap.
+
+    Returns:
+      "AURC", "E_AURC", "brier", "ece": Measurements; "risk_coverage": [[coverage, risk], ...] at
+      the end of each group of equals; "reliability": bins of {confidence, accuracy, n}; "n" cards
+      with a confidence. Everything is None where no card has one.
+    """
+    known = np.isfinite(confidence) & (answer != ERROR)
+    label, answer, subject = label[known], answer[known], subject[known]
+    confidence = confidence[known].astype(float)
+    if not known.any():
+        nothing: dict[str, Any] = dict.fromkeys(("AURC", "E_AURC", "brier", "ece"))
+        return nothing | {"risk_coverage": None, "reliability": None, "n": 0}
+    right = np.asarray(RIGHT)[label] == answer
+    answered = answer != UNKNOWN
+    order, group = _ranked(confidence, answered)
+    perfect, perfect_group = _ranked(np.where(right, 1.0, 0.0), answered)
+    _, cluster = np.unique(subject, return_inverse=True)
+
+    def statistics(weight: np.ndarray) -> tuple[float | None, float | None, float, float]:
+        area = _aurc(weight[order], (~right & answered)[order], answered[order], group)
+        best = _aurc(
+            weight[perfect], (~right & answered)[perfect], answered[perfect], perfect_group
+        )
+        excess = None if area is None or best is None else area - best
+        brier = float(np.average((confidence - right) ** 2, weights=weight))
+        return area, excess, brier, _ece(confidence, right, weight)
+
+    value = statistics(np.ones(len(answer)))
+    # 200 draws: the areas are smooth, and each draw walks all the cards.
+    draws = np.random.default_rng(rng)
+    clusters = int(cluster.max()) + 1
+    picks = [
+        np.bincount(draws.integers(0, clusters, clusters), minlength=clusters)[cluster]
+        for _ in range(200)
+    ]
+    spread = [statistics(weight.astype(float)) for weight in picks if weight.any()]
+
+    def measured(i: int) -> Measurement:
+        column = np.array([row[i] for row in spread], dtype=float)
+        low, high = _percentiles(column)
+        return Measurement(value[i], low, high, clusters, "subject", "cluster bootstrap 95%")
+
+    return {
+        "AURC": measured(0),
+        "E_AURC": measured(1),
+        "brier": measured(2),
+        "ece": measured(3),
+        "risk_coverage": _curve((~right & answered)[order], answered[order], group),
+        "reliability": _bins(confidence, right),
+        "n": int(known.sum()),
+    }
+
+
+def _ranked(score: np.ndarray, answered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cards in rank order, and for each rank the number of its group of equals."""
+    key = np.where(answered, score, -np.inf)
+    order = np.argsort(-key, kind="stable")
+    ranked = key[order]
+    return order, np.concatenate([[0], np.cumsum(ranked[1:] != ranked[:-1])])
+
+
+def _aurc(
+    weight: np.ndarray, wrong: np.ndarray, answered: np.ndarray, group: np.ndarray
+) -> float | None:
+    """Area under the risk-coverage curve of ranked, weighted cards; None if none is answered."""
+    size = np.bincount(group, weight)
+    share_wrong = np.divide(
+        np.bincount(group, weight * wrong), size, out=np.zeros_like(size), where=size > 0
+    )
+    mass = np.cumsum(weight * answered)
+    loss = np.cumsum(weight * share_wrong[group])
+    counted = mass > 0
+    if not counted.any():
+        return None
+    return float(np.average(loss[counted] / mass[counted], weights=weight[counted]))
+
+
+def _curve(wrong: np.ndarray, answered: np.ndarray, group: np.ndarray) -> list[list[float]]:
+    ends = np.flatnonzero(np.append(group[1:] != group[:-1], True) & answered)
+    risk = np.cumsum(wrong)[ends] / np.cumsum(answered)[ends]
+    return [[float((end + 1) / len(wrong)), float(r)] for end, r in zip(ends, risk, strict=True)]
+
+
+def _equal_mass(confidence: np.ndarray, weight: np.ndarray, bins: int) -> np.ndarray:
+    """Each card's bin, in [0, bins); equal confidences share one."""
+    order = np.argsort(confidence, kind="stable")
+    mass = np.cumsum(weight[order]) - weight[order] / 2
+    bin_of = np.minimum((mass / weight.sum() * bins).astype(int), bins - 1)
+    _, first, inverse = np.unique(confidence[order], return_index=True, return_inverse=True)
+    found = np.empty(len(order), int)
+    found[order] = bin_of[first][inverse]
+    return found
+
+
+def _ece(confidence: np.ndarray, right: np.ndarray, weight: np.ndarray, bins: int = 15) -> float:
+    place = _equal_mass(confidence, weight, bins)
+    gap = np.bincount(place, weight * (confidence - right), minlength=bins)
+    return float(np.abs(gap).sum() / weight.sum())
+
+
+def _bins(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> list[dict[str, float]]:
+    place = _equal_mass(confidence, np.ones(len(right)), bins)
+    return [
+        {
+            "confidence": float(confidence[place == b].mean()),
+            "accuracy": float(right[place == b].mean()),
+            "n": int((place == b).sum()),
+        }
+        for b in np.unique(place)
+    ]
+
+
+def at_equal_labels(by_subject: np.ndarray) -> np.ndarray:
+    """Tables rescaled so that each label weighs the same in the total: f64[S, ..., 3, 5].
+
+    A metric that mixes labels (AP, FAR-NE) depends on the deck's label ratios; after this, two
+    decks differ by what the system does.
+    """
+    cards = by_subject[..., :ERROR].sum(axis=(0, -1), keepdims=True)
+    return np.divide(by_subject, cards, out=np.zeros(by_subject.shape), where=cards > 0)
+
+
+def records_to_arrays(
+    records: Sequence[Mapping[str, Any]], labels: Mapping[str, str], subjects: Mapping[str, str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Answer rows as arrays: label i[N], answer i[N], confidence f[N], subject i[N].
+
+    Args:
+      records: rows with `id`, `pred` and `confidence`.
+      labels: card id to "E", "C" or "U". subjects: card id to the subject's name.
+    """
+    names = sorted(set(subjects.values()))
+    number = {name: i for i, name in enumerate(names)}
+    label = np.array([LABELS.index(labels[row["id"]]) for row in records], np.int32)
+    answer = np.array([Answer[row["pred"]] for row in records], np.int32)
+    confidence = np.array(
+        [np.nan if row.get("confidence") is None else row["confidence"] for row in records], float
+    )
+    subject = np.array([number[subjects[row["id"]]] for row in records], np.int32)
+    return label, answer, confidence, subject
