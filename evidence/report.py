@@ -101,9 +101,12 @@ def _ends(quantity: Quantity) -> tuple[float | None, float | None, float | None]
 
 
 def _interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
-    if low is None or high is None:
+    if low is None and high is None:
         return ""
-    return f"[{_fixed(scale * low, digits)}, {_fixed(scale * high, digits)}]"
+    # An end at infinity is null in JSON.
+    left = "(−∞" if low is None else f"[{_fixed(scale * low, digits)}"
+    right = "∞)" if high is None else f"{_fixed(scale * high, digits)}]"
+    return f"{left}, {right}"
 
 
 def _fixed(value: float, digits: int) -> str:

@@ -1,0 +1,193 @@
+"""A Goodhart result made of drawn numbers, and recordings of scripted agents in the real world."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.tree_util import Partial
+
+from evidence import runs
+from goodharts_jax import render, thesis, world
+
+HORIZON = 500
+# Efficiency, deaths and items eaten per 1,000 steps, share of deaths by poison.
+RATES = {
+    "ground_truth": (0.997, 4.0, 140.0, 0.05),
+    "ground_truth_handhold": (0.995, 6.0, 135.0, 0.08),
+    "proxy": (0.38, 120.0, 190.0, 0.8),
+    "proxy_mortal": (0.40, 110.0, 170.0, 0.7),
+    "ground_truth_blinded": (0.97, 55.0, 45.0, 0.03),
+    "ground_truth_aliased": (0.68, 99.0, 5.0, 0.1),
+    "random_walk": (0.67, 103.0, 18.0, 0.06),
+    "omniscient_seeker": (1.0, 3.0, 150.0, 0.0),
+    "avoider": (None, 100.0, 0.0, 0.0),
+}
+SCRIPTED = ("random_walk", "omniscient_seeker", "avoider")
+
+
+def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
+    """Results of every mode as a plain dict; `full` adds what only a full study computes."""
+    draw = np.random.default_rng(0)
+    seeds = list(range(42, 42 + num_runs))
+    modes = {name: _mode(draw, seeds, name in SCRIPTED, *rates) for name, rates in RATES.items()}
+    stated = thesis.load_thesis()
+    results = {
+        "manifest": runs.manifest(
+            {"mode": "all", "seed": 42, "world": {"size": 100, "move_cost": 0.1}},
+            seeds,
+            survival_horizon=HORIZON,
+            wall_times={"training": 101.5, "evaluation": 40.2},
+        ),
+        "modes": modes,
+        "thesis": thesis.judge(modes, stated),
+        "ratios": thesis.ratios(modes, stated),
+        "warnings": thesis.cautions(modes),
+    }
+    if full:
+        results["comparisons"] = thesis.comparisons(modes, "overall_efficiency", stated)
+        results["goodhart_curves"] = {
+            name: _goodhart_curve(draw, seeds) for name in ("proxy", "ground_truth")
+        }
+        results["phase_diagram"] = _phase_diagram(draw, num_runs)
+    return runs.plain(results)
+
+
+def _mode(draw, seeds, scripted, efficiency, deaths, eaten, by_poison) -> dict[str, Any]:
+    made = [_run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) for seed in seeds]
+    metrics = [key for key, value in made[0].items() if not isinstance(value, dict | list)]
+    metrics.remove("seed")
+    intervals = {
+        key: measured
+        for key, measured in thesis.intervals(made, metrics).items()
+        if not key.startswith(("total", "deaths_by_hunger"))
+    }
+    aggregates = {
+        key: None if value.value is None else value.value for key, value in intervals.items()
+    }
+    aggregates |= {key: sum(run[key] for run in made) for key in ("total_deaths", "total_steps")}
+    return {"scripted": scripted, "aggregates": aggregates, "intervals": intervals, "runs": made}
+
+
+def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> dict[str, Any]:
+    share = None if efficiency is None else float(np.clip(efficiency + draw.normal() * 0.02, 0, 1))
+    rate = deaths * float(np.exp(draw.normal() * 0.05))
+    food = eaten * (share or 0)
+    poison = eaten - food if share is not None else 0.0
+    steps, ages = 3_000_000, np.unique(np.geomspace(1, HORIZON, 60).astype(int))
+    survival = np.exp(-ages * rate / 1000)
+    histogram = draw.binomial(100, 0.0 if share is None else share, size=2_000)
+    run = {
+        "seed": seed,
+        "survival_mean": float(np.trapezoid(survival, ages)),
+        "survival_median": None if rate < 5 else 700 / rate,
+        "survival_restricted_mean": float(np.trapezoid(survival, ages)),
+        "deaths_per_1k_steps": rate,
+        "deaths_by_poison_share": by_poison,
+        "food_per_1k_steps": food,
+        "poison_per_1k_steps": poison,
+        "energy_per_1k_steps": food - 2 * poison - 100,
+        "proxy_return_per_1k_steps": 0.5 * food + poison,
+        "overall_efficiency": share,
+        "efficiency_mean": share,
+        "efficiency_mean_eaters": share,
+        "selectivity": None if share is None else share**2 / (share**2 + (1 - share) ** 2),
+        "total_deaths": int(rate * steps / 1000),
+        "total_steps": steps,
+        "deaths_by_poison": int(rate * steps / 1000 * by_poison),
+        "deaths_by_hunger": int(rate * steps / 1000 * (1 - by_poison)),
+        "survival": {"ages": [0, *ages.tolist()], "survival": [1.0, *survival.tolist()]},
+        "efficiency_histogram": np.bincount(histogram, minlength=101).tolist(),
+    }
+    if scripted:
+        return run
+    progress = np.linspace(0, 1, 40)
+    reached = (share or 0.5) + (0.6 - (share or 0.5)) * np.exp(-6 * progress)
+    run["training"] = {
+        "steps": 1_000_000,
+        "steps_to_99_efficiency": 200_000 if efficiency and efficiency > 0.99 else None,
+        "converged": seed != 43,
+        "history": {
+            "steps": (progress * 1e6).tolist(),
+            "efficiency": (reached + draw.normal(size=40) * 0.01).clip(0, 1).tolist(),
+            "mean_reward": (0.1 * (1 - np.exp(-5 * progress))).tolist(),
+            "entropy": (2.08 * np.exp(-2 * progress)).tolist(),
+        },
+    }
+    return run
+
+
+def _goodhart_curve(draw, seeds) -> dict[str, Any]:
+    pressure = np.linspace(0, 1, 20)
+    halves = draw.normal(size=(len(seeds), 20, 2)) * 3
+    halves += (60 * pressure * np.exp(1 - 4 * pressure) * 4 - 150 * pressure**2 - 100)[:, None]
+    return {
+        "steps": (pressure * 1e6).tolist(),
+        "runs": [
+            {
+                "seed": seed,
+                "sqrt_kl": (1.4 * np.sqrt(pressure)).tolist(),
+                "proxy_return": (120 * (1 - np.exp(-4 * pressure)) + draw.normal(size=20)).tolist(),
+                "true_return": halves[i].mean(axis=1).tolist(),
+            }
+            for i, seed in enumerate(seeds)
+        ],
+        **thesis.goodhart_curve(pressure * 1e6, halves),
+    }
+
+
+def _phase_diagram(draw, num_runs) -> list[dict[str, Any]]:
+    axes = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0), (0.0, 0.1, 0.5, 1.0), (250_000, 500_000, 1_000_000)
+    cells = []
+    for pay, distance, steps in itertools.product(*axes):
+        efficiency = 0.67 - 0.17 * np.tanh(pay) * (0.2 + distance) * steps / 5e5
+        values = {
+            "overall_efficiency": efficiency,
+            "selectivity": efficiency - 0.1,
+            "deaths_per_1k_steps": 130 * (1 - efficiency) ** 2 + 2,
+            "drop": 20 * (1 - efficiency),
+        }
+        measured = {
+            name: thesis.stats.interval(value + draw.normal(size=num_runs) * 0.01, "run")
+            for name, value in values.items()
+        }
+        cells.append({"poison_pay": pay, "distance": distance, "steps": steps, **measured})
+    return cells
+
+
+def make_replay(steps: int = 400) -> dict[str, Any]:
+    """Recordings of agents that lean towards what pays, in one real world."""
+    rules = world.make_world(food=(120, 120), poison=(90, 90))
+    distance = np.abs(
+        np.mgrid[-5:6, -5:6][:, :, :, None] - np.array(world.MOVES).T[::-1, None, None]
+    )
+    nearness = jnp.asarray(np.exp(-1.2 * distance.max(axis=0)), jnp.float32)
+
+    def lean(pay: jax.Array, critical: jax.Array, view: jax.Array) -> tuple[jax.Array, jax.Array]:
+        logits = 12 * jnp.einsum("yx,yxa->a", pay[view], nearness)
+        return logits, jnp.where(critical, jax.nn.logsumexp(logits) - jnp.log(8.0), jnp.nan)
+
+    agents = {
+        "ground_truth": ([[0, 0], [1, 0], [0, 1]], (0.0, 1.0, -2.0)),
+        "proxy": ([[0, 0], [0.5, 0.5], [1, 1]], (0.0, 0.5, 1.0)),
+        "random_walk": ([[0, 0], [1, 0], [0, 1]], (0.0, 0.0, 0.0)),
+    }
+    recordings = {}
+    for name, (perceive, pay) in agents.items():
+        agent = Partial(lean, jnp.array(pay), jnp.array(name != "random_walk"))
+        recordings[name] = perceive, render.record(jax.random.key(3), rules, agent, steps)
+    return render.replay(rules, recordings)
+
+
+@pytest.fixture(scope="session")
+def results() -> dict[str, Any]:
+    return make_results()
+
+
+@pytest.fixture(scope="session")
+def replay() -> dict[str, Any]:
+    return make_replay()
