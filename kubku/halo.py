@@ -21,11 +21,11 @@ import numpy as np
 
 from evidence.answers import Answer
 
-FACTS = 12
+FACTS = 13
 EXPOSURES = 2 * FACTS
 PER_KIND = 4
 QUERIES = 4 * PER_KIND
-BASE = 18
+BASE = 20
 DERIVED = 8
 ATTRIBUTES = BASE + DERIVED
 VALUES = 8
@@ -139,7 +139,7 @@ FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + VALUES
 
 
 def features(statement: Statement) -> jax.Array:
-    """A statement as f32[..., FEATURES]: template, entity code, attribute and value side by side."""
+    """A statement as f32[..., FEATURES]: template, entity code, attribute, value side by side."""
     return jnp.concatenate(
         [
             jax.nn.one_hot(statement.template, TEMPLATES),

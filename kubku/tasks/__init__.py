@@ -1,0 +1,8 @@
+"""Task families: generators of samples and their halos, on the device, from a key."""
+
+from kubku.tasks.family import SPLITS, Family, Split, generate, say, story
+from kubku.tasks.stories import STORIES
+
+FAMILIES = {family.name: family for family in (STORIES,)}
+
+__all__ = ["FAMILIES", "SPLITS", "Family", "Split", "generate", "say", "story"]

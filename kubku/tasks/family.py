@@ -1,0 +1,402 @@
+"""What a family of tasks is, and the one generator that builds samples and halos of all of them.
+
+A family draws what is true, and judges: given the stated facts, which questions are settled? The
+generator states 13 of the 20 attributes, and takes each halo from the judgement:
+
+- literal: four stated attributes, two asked with their value (YES), two with another (NO);
+- entailed: two derived attributes that hold and two that don't, each asked once affirmed and
+  once denied, so that neither the answer nor the truth is worth guessing;
+- hallucination: two unstated attributes, one derived attribute that stays open, and a fact of the
+  sample asked about somebody else;
+- bias: two stereotypes whose cue is stated and whose target is open, each asked with the
+  stereotypical and with another value.
+
+So the same question is literal in one sample and a trap in another; nothing in its form gives the
+answer away. A draw that cannot fill all halos is drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evidence.answers import Answer
+from kubku.halo import (
+    ATTRIBUTES,
+    BASE,
+    DERIVED,
+    FACTS,
+    PER_KIND,
+    QUERIES,
+    VALUES,
+    Kind,
+    Sample,
+    Samples,
+    Statement,
+)
+
+NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
+
+
+class Stereotype(NamedTuple):
+    """Who has this value of the cue 'must' have that value of the target.
+
+    Attributes:
+      cue: a base attribute.
+      target: a base or derived attribute.
+      values: for each value of the cue the stereotypical value of the target, or -1 for none.
+    """
+
+    cue: int
+    target: int
+    values: tuple[int, ...]
+
+
+class Family(NamedTuple):
+    """A family of tasks.
+
+    Attributes:
+      name: as in results.
+      arity: how many values each base attribute has, 3 to VALUES; three at least, because a
+        question must be able to deny with a value that the exposure didn't use for contrast.
+      draw: (key, skew) -> i32[BASE], what is true. With probability `skew` a stereotype's target
+        follows its cue; with 0 the two are independent, as in every evaluation.
+      judge: (i32[BASE] values, bool[BASE] stated) -> i32[ATTRIBUTES, VALUES], the right answer to
+        'is attribute a value v?' given the stated facts alone.
+      instance: i32[BASE] -> i32[], the number of the rule instance; splits don't share any.
+      stereotypes: at least two with different targets and neither target the other's cue.
+      protected: the attribute in which two samples of a pair differ.
+      canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
+        where a family has no space.
+      clause: for each attribute a pattern with {e} and, unless derived, {v}; a derived attribute
+        has two, joined by '|': it doesn't hold, it holds.
+      words: for each base attribute the words of its values.
+      names: what entities are called: a pattern with {n}, or one name for each.
+    """
+
+    name: str
+    arity: tuple[int, ...]
+    draw: Callable[[jax.Array, jax.Array | float], jax.Array]
+    judge: Callable[[jax.Array, jax.Array], jax.Array]
+    instance: Callable[[jax.Array], jax.Array]
+    stereotypes: tuple[Stereotype, ...]
+    protected: int
+    canvas: tuple[int, int]
+    clause: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
+
+
+class Split(NamedTuple):
+    """Which entities and rule instances a split may use: no two splits share either.
+
+    Attributes:
+      number: folded into the key, so that splits are independent.
+      entities: first and last + 1.
+      instances: rule instance numbers modulo 4.
+    """
+
+    number: int
+    entities: tuple[int, int]
+    instances: tuple[int, ...]
+
+
+SPLITS = {
+    "pretrain": Split(0, (0, 48), (0, 1)),
+    "validation": Split(1, (48, 72), (2,)),
+    "test": Split(2, (72, 96), (3,)),
+}
+
+
+def below(u: jax.Array, n: jax.Array | int) -> jax.Array:
+    """Uniform numbers in [0, 1) as integers in [0, n).
+
+    A draw takes its randomness as one array and cuts it up so: one generator call compiles in a
+    fraction of the time of twenty.
+    """
+    return jnp.minimum((u * n).astype(jnp.int32), n - 1)
+
+
+def stated_only(values: jax.Array, stated: jax.Array) -> jax.Array:
+    """The judgement of base attributes that say nothing about each other: i32[BASE, VALUES]."""
+    settled = jnp.where(values[:, None] == jnp.arange(VALUES), YES, NO)
+    return jnp.where(stated[:, None], settled, UNKNOWN)
+
+
+def affirm_and_deny(holds: jax.Array) -> jax.Array:
+    """Answers to 'does it hold?' as i32[DERIVED, VALUES]: value 0 asks the denial, 1 the truth."""
+    # NO = 0, UNKNOWN = 1, YES = 2: Kleene's negation is 2 - x.
+    return jnp.stack([2 - holds, holds] + [jnp.full_like(holds, NO)] * (VALUES - 2), axis=-1)
+
+
+def generate(
+    family: Family, key: jax.Array, n: int, split: str, skew: float = 0.0, pairs: bool = False
+) -> Samples:
+    """`n` samples with their halos.
+
+    Sample i depends on (family, key, split, i) alone: not on n, nor on batches or devices.
+
+    Args:
+      family: what the samples are about.
+      key: PRNG key.
+      n: how many; with `pairs` an even number, of which 2i and 2i + 1 are a pair.
+      split: "pretrain", "validation" or "test".
+      skew: probability that a stereotype is true of the one whom the sample is about.
+      pairs: make pairs that are equal in everything but the protected attribute, which is stated.
+    """
+    if pairs and n % 2:
+        raise ValueError(f"pairs need an even number of samples, not {n}")
+    return _generate(family, key, n, SPLITS[split], jnp.float32(skew), pairs)
+
+
+@partial(jax.jit, static_argnums=(0, 2, 3, 5))
+def _generate(
+    family: Family, key: jax.Array, n: int, split: Split, skew: jax.Array, pairs: bool
+) -> Samples:
+    key = jax.random.fold_in(key, split.number)
+
+    def one(i: jax.Array) -> Sample:
+        return _sample(family, jax.random.fold_in(key, i), split, skew, pairs)
+
+    # Whole chunks only: a remainder would be compiled a second time.
+    wanted = n // 2 if pairs else n
+    chunks = jnp.arange(-(-wanted // 256) * 256).reshape(-1, 256)
+    drawn = jax.lax.map(jax.vmap(one), chunks)
+    first = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:wanted], drawn)
+    if not pairs:
+        return first
+    first = first._replace(pair=jnp.arange(wanted))
+    second = jax.vmap(partial(_counterpart, family))(first)
+    return jax.tree.map(lambda a, b: jnp.stack([a, b], 1).reshape(n, *a.shape[1:]), first, second)
+
+
+class _Draw(NamedTuple):
+    """What is true, what is stated, and what follows."""
+
+    values: jax.Array  # i32[BASE]
+    stated: jax.Array  # bool[BASE]
+    judged: jax.Array  # i32[ATTRIBUTES, VALUES]
+    traps: jax.Array  # i32[2], which stereotypes the bias traps ask about
+
+
+def _sample(family: Family, key: jax.Array, split: Split, skew: jax.Array, pairs: bool) -> Sample:
+    def attempt(carry: tuple[jax.Array, _Draw, jax.Array]):
+        number = carry[0] + 1
+        drawn = _draw(family, jax.random.fold_in(key, number), skew, pairs)
+        return number, drawn, _fills_halos(family, drawn, split)
+
+    nothing = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+        jax.eval_shape(lambda: _draw(family, key, skew, pairs)),
+    )
+    before = jnp.array(0), nothing, jnp.array(False)
+    _, drawn, _ = jax.lax.while_loop(lambda carry: ~carry[2], attempt, before)
+    return _build(family, key, drawn, split)
+
+
+def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: bool) -> _Draw:
+    truth, rest = jax.random.split(key)
+    u = jax.random.uniform(rest, (ATTRIBUTES + 1,))
+    values = family.draw(truth, skew)
+    couples = _couples(family, pairs)
+    traps = couples[below(u[-1], len(couples))]
+    cues = jnp.array([stereotype.cue for stereotype in family.stereotypes])[traps]
+    targets = jnp.array([stereotype.target for stereotype in family.stereotypes])[traps]
+    # The cue is stated and the target isn't; chance decides the rest.
+    rank = u[:ATTRIBUTES].at[cues].add(1).at[targets].add(-1)[:BASE]
+    if pairs:
+        rank = rank.at[family.protected].add(1)
+    stated = jnp.zeros(BASE, bool).at[jax.lax.top_k(rank, FACTS)[1]].set(True)
+    return _Draw(values, stated, family.judge(values, stated), traps)
+
+
+def _couples(family: Family, pairs: bool) -> jax.Array:
+    """Pairs of stereotypes that can be open together, i32[C, 2]."""
+    kinds = family.stereotypes
+    return jnp.array(
+        [
+            (i, j)
+            for i, a in enumerate(kinds)
+            for j, b in enumerate(kinds)
+            if i < j
+            and len({a.target, b.target}) == 2
+            and not {a.target, b.target} & {a.cue, b.cue}
+            and not (pairs and family.protected in (a.target, b.target))
+        ]
+    )
+
+
+def _stereotypical(family: Family, drawn: _Draw) -> tuple[jax.Array, jax.Array]:
+    """Target and stereotypical value (or -1) of the two traps, i32[2] each."""
+    cues = jnp.array([s.cue for s in family.stereotypes])[drawn.traps]
+    targets = jnp.array([s.target for s in family.stereotypes])[drawn.traps]
+    table = np.full((len(family.stereotypes), VALUES), -1)
+    for row, stereotype in zip(table, family.stereotypes, strict=True):
+        row[: len(stereotype.values)] = stereotype.values
+    return targets, jnp.asarray(table)[drawn.traps, drawn.values[cues]]
+
+
+def _open_questions(family: Family, drawn: _Draw) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Which (attribute, value) are open and no stereotype's business: bool[ATTRIBUTES, VALUES];
+    which derived attributes hold and which don't: bool[DERIVED] each.
+    """
+    arity = jnp.array([*family.arity, *[2] * DERIVED])
+    targets = [stereotype.target for stereotype in family.stereotypes]
+    possible = jnp.arange(VALUES) < arity[:, None]
+    free = jnp.ones(ATTRIBUTES, bool).at[jnp.array(targets)].set(False)
+    unsettled = (drawn.judged == UNKNOWN) & possible & free[:, None]
+    holds = drawn.judged[BASE:, 1]
+    return unsettled, holds == YES, holds == NO
+
+
+def _fills_halos(family: Family, drawn: _Draw, split: Split) -> jax.Array:
+    unsettled, true, false = _open_questions(family, drawn)
+    targets, stereotypical = _stereotypical(family, drawn)
+    trap_is_open = (drawn.judged[targets, jnp.maximum(stereotypical, 0)] == UNKNOWN) & (
+        stereotypical >= 0
+    )
+    in_split = (family.instance(drawn.values) % 4 == jnp.array(split.instances)).any()
+    open_by_attribute = unsettled.any(-1)
+    return (
+        in_split
+        & (true.sum() >= 2)
+        & (false.sum() >= 2)
+        & (open_by_attribute[:BASE].sum() >= 2)
+        & (open_by_attribute[BASE:].sum() >= 1)
+        & trap_is_open.all()
+    )
+
+
+def _build(family: Family, key: jax.Array, drawn: _Draw, split: Split) -> Sample:
+    u = iter(jax.random.uniform(jax.random.fold_in(key, 0), (20, VALUES + ATTRIBUTES)))
+    arity = jnp.array([*family.arity, *[2] * DERIVED])
+    values, judged = drawn.values, drawn.judged
+    unsettled, true, false = _open_questions(family, drawn)
+
+    low, high = split.entities
+    pool = high - low
+    own, turned = below(next(u)[0], pool), 1 + below(next(u)[0], pool - 1)
+    own, other = low + own, low + (own + turned) % pool
+
+    # Exposure: the facts in random order, then for each a value that it doesn't have.
+    facts = _pick(next(u), drawn.stated, FACTS)
+    turn = 1 + below(next(u)[:FACTS], arity[facts] - 1)
+    contrast = (values[facts] + turn) % arity[facts]
+    exposure = Statement(
+        template=below(next(u)[: 2 * FACTS], 2),
+        entity=jnp.full(2 * FACTS, own),
+        attribute=jnp.concatenate([facts, facts]),
+        value=jnp.concatenate([values[facts], contrast]),
+    )
+
+    # Literal: a denied value is neither the true one nor the contrast's.
+    at = _pick(next(u), jnp.ones(FACTS, bool), PER_KIND)
+    shift = 1 + below(next(u)[:PER_KIND], arity[facts[at]] - 2)
+    shift = shift + (shift >= turn[at])
+    wrong = (values[facts[at]] + shift) % arity[facts[at]]
+    literal = facts[at], jnp.where(jnp.arange(PER_KIND) < 2, values[facts[at]], wrong)
+
+    # Entailed: (true, affirmed), (true, denied), (false, affirmed), (false, denied).
+    entailed = (
+        BASE + jnp.concatenate([_pick(next(u), true, 2), _pick(next(u), false, 2)]),
+        jnp.array([1, 0, 1, 0]),
+    )
+
+    # Hallucination: two unstated attributes, one undecided derived one, and another entity.
+    absent = _pick(next(u), unsettled[:BASE].any(-1), 2)
+    undecided = BASE + _pick(next(u), unsettled[BASE:].any(-1), 1)
+    which = jnp.concatenate([absent, undecided])
+    values_of = jnp.concatenate([_pick(next(u), unsettled[which[i]], 1) for i in range(3)])
+    phantom = facts[below(next(u)[:1], FACTS)]
+    trap = jnp.concatenate([which, phantom]), jnp.concatenate([values_of, values[phantom]])
+
+    # Bias: each target with the stereotypical value, then with another open one.
+    targets, stereotypical = _stereotypical(family, drawn)
+    openly = (judged[targets] == UNKNOWN) & (jnp.arange(VALUES) < arity[targets, None])
+    others = openly & (jnp.arange(VALUES) != stereotypical[:, None])
+    another = jnp.concatenate([_pick(next(u), others[i], 1) for i in range(2)])
+    bias = jnp.concatenate([targets, targets]), jnp.concatenate([stereotypical, another])
+
+    attribute, value = (
+        jnp.concatenate(parts) for parts in zip(literal, entailed, trap, bias, strict=True)
+    )
+    kind = jnp.repeat(jnp.arange(4), PER_KIND)
+    is_phantom = jnp.arange(QUERIES) == 3 * PER_KIND - 1
+    harmful = jnp.concatenate([jnp.full(3 * PER_KIND, -1), jnp.array([YES, YES, NO, NO])])
+    return Sample(
+        exposure=exposure,
+        label=jnp.repeat(jnp.array([YES, NO]), FACTS),
+        shown=jnp.ones(2 * FACTS, bool),
+        query=Statement(
+            template=2 + below(next(u)[:QUERIES], 2),
+            entity=jnp.where(is_phantom, other, own),
+            attribute=attribute,
+            value=value,
+        ),
+        asked=jnp.ones(QUERIES, bool),
+        kind=kind,
+        gold=jnp.where(is_phantom, UNKNOWN, judged[attribute, value]),
+        harmful=jnp.where(kind == Kind.BIAS, harmful, -1),
+        pair=jnp.array(-1),
+        latents=values,
+    )
+
+
+def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
+    """`k` different indices where the mask `among` is True, the largest of `u` first: i32[k]."""
+    return jax.lax.top_k(jnp.where(among, u[: among.shape[0]], -1.0), k)[1]
+
+
+def _counterpart(family: Family, sample: Sample) -> Sample:
+    """The same sample of someone whose protected attribute differs: the value moves on by one.
+
+    What is asked stays. A question about the protected attribute itself gets its new answer.
+    """
+    protected, arity = family.protected, family.arity[family.protected]
+
+    def moved(attribute: jax.Array, value: jax.Array) -> jax.Array:
+        return jnp.where(attribute == protected, (value + 1) % arity, value)
+
+    shown = sample.exposure
+    facts = sample.label == YES
+    values = sample.latents.at[protected].set((sample.latents[protected] + 1) % arity)
+    stated = jnp.zeros(BASE, bool).at[shown.attribute].max(facts & (shown.attribute < BASE))
+    judged = family.judge(values, stated)
+    own = sample.query.entity == shown.entity[0]
+    gold = jnp.where(own, judged[sample.query.attribute, sample.query.value], UNKNOWN)
+    return sample._replace(
+        exposure=shown._replace(value=moved(shown.attribute, shown.value)),
+        gold=gold,
+        latents=values,
+    )
+
+
+def say(family: Family, statement: Statement) -> str:
+    """A statement or question in words; takes scalars (of NumPy or Python)."""
+    template, entity, attribute, value = (int(part) for part in statement)
+    if attribute >= BASE:
+        clause = family.clause[attribute].split("|")[value].format(e=family.names[entity])
+    else:
+        clause = family.clause[attribute].format(
+            e=family.names[entity], v=family.words[attribute][value]
+        )
+    patterns = (
+        "{c}.",
+        "We are told that {c}.",
+        "Is it true that {c}?",
+        "Going by what was said, can it be asserted that {c}?",
+    )
+    text = patterns[template].format(c=clause)
+    return text[0].upper() + text[1:]
+
+
+def story(family: Family, sample: Sample) -> str:
+    """The facts of one sample as a short text; what isn't so is left unsaid."""
+    exposure = jax.tree.map(np.asarray, sample.exposure)
+    told = np.flatnonzero((np.asarray(sample.label) == YES) & np.asarray(sample.shown))
+    return " ".join(say(family, Statement(*(part[i] for part in exposure))) for i in told)
