@@ -1,0 +1,125 @@
+"""What an agent perceives and what it is paid for, as a table of numbers.
+
+A mode is data: modes stack, so one compiled program trains any number of them, and a new mode is
+a new row in YAML. Nothing here or below branches on a mode's name.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jax import lax
+
+from goodharts_jax.world import EMPTY, FOOD, NUM_KINDS, POISON, Event
+
+NUM_CHANNELS = 2
+_PAY_LIMIT = 20.0
+# Observation noise is a window into this table at a random offset: one random word a look
+# instead of one a cell, and the window can be looked up again when the policy is updated.
+_NOISE = np.random.default_rng(0).standard_normal(1 << 16).astype(np.float32)
+
+
+@struct.dataclass
+class Mode:
+    """One row of the table.
+
+    Attributes:
+      perceive: what a cell of each kind looks like. float32[NUM_KINDS, NUM_CHANNELS].
+      noise: standard deviation of the noise on what items look like, fresh at every look,
+        float32[]; or None, and no noise is ever drawn.
+      pay: reward for eating each kind. float32[NUM_KINDS].
+      pay_step: reward of every step. float32[].
+      pay_death: reward of dying. float32[].
+      shaping: weight of the potential-based bonus for being near food. float32[].
+      mortal: whether energy counts while training; in evaluation it always does. bool[].
+    """
+
+    perceive: jax.Array
+    noise: jax.Array | None
+    pay: jax.Array
+    pay_step: jax.Array
+    pay_death: jax.Array
+    shaping: jax.Array
+    mortal: jax.Array
+
+
+def make_mode(
+    food: tuple[float, float],
+    poison: tuple[float, float],
+    pay_food: float,
+    pay_poison: float,
+    *,
+    pay_step: float = 0.0,
+    pay_death: float = 0.0,
+    shaping: float = 0.0,
+    mortal: bool = True,
+    noise: float | None = None,
+) -> Mode:
+    """A mode from what food and poison look like (two channels each) and what eating them pays."""
+    return Mode(
+        perceive=jnp.array([(0.0,) * NUM_CHANNELS, food, poison], jnp.float32),
+        noise=None if noise is None else jnp.float32(noise),
+        pay=jnp.array([0.0, pay_food, pay_poison], jnp.float32),
+        pay_step=jnp.float32(pay_step),
+        pay_death=jnp.float32(pay_death),
+        shaping=jnp.float32(shaping),
+        mortal=jnp.array(mortal),
+    )
+
+
+def observe(mode: Mode, view: jax.Array, look: jax.Array) -> jax.Array:
+    """What a mode lets an agent perceive of a view. float32[V, V, NUM_CHANNELS].
+
+    Args:
+      mode: the row.
+      view: codes. uint8[V, V].
+      look: random word that selects this look's noise. uint32[].
+    """
+    # A sum over kinds is several times faster on a CPU than looking codes up in a 3-row table.
+    is_kind = [(view == kind).astype(jnp.float32)[..., None] for kind in range(NUM_KINDS)]
+    seen = sum(is_kind[kind] * mode.perceive[kind] for kind in range(NUM_KINDS))
+    if mode.noise is None:
+        return seen
+    start = (look % jnp.uint32(_NOISE.size - view.size)).astype(jnp.int32)
+    noise = lax.dynamic_slice(jnp.asarray(_NOISE), (start,), (view.size,)).reshape(view.shape)
+    return seen + mode.noise * noise[..., None] * (1.0 - is_kind[EMPTY])
+
+
+def reward(
+    mode: Mode, event: Event, view: jax.Array, next_view: jax.Array, discount: jax.Array
+) -> jax.Array:
+    """Pay for one step, limited to [-20, 20]. float32[].
+
+    Args:
+      mode: the row.
+      event: what happened.
+      view: codes before the step. uint8[V, V].
+      next_view: codes after it; not read where the agent died.
+      discount: of the learner, for the shaping (Ng, Harada & Russell 1999).
+    """
+    after = jnp.where(event.died, 0.0, potential(next_view))
+    bonus = mode.shaping * (discount * after - potential(view))
+    pay = mode.pay[event.eaten] + mode.pay_step + mode.pay_death * event.died + bonus
+    return jnp.clip(pay, -_PAY_LIMIT, _PAY_LIMIT)
+
+
+def potential(view: jax.Array) -> jax.Array:
+    """Nearness of the nearest food in view, 0.5 / (distance + 0.5); 0 with none. float32[]."""
+    radius = view.shape[0] // 2
+    offset = np.arange(-radius, radius + 1)
+    near = 0.5 / (np.hypot(*np.meshgrid(offset, offset)) + 0.5)
+    return jnp.max(jnp.where(view == FOOD, jnp.asarray(near, jnp.float32), 0.0))
+
+
+def is_distinct(mode: Mode) -> bool:
+    """Whether food and poison look different at all: without noise, enough to tell them apart."""
+    return bool(jnp.any(mode.perceive[FOOD] != mode.perceive[POISON]))
+
+
+def stack(modes: list[Mode]) -> Mode:
+    """Modes as one pytree with a leading axis; all get noise (of 0) where one has it."""
+    if any(mode.noise is not None for mode in modes):
+        modes = [m if m.noise is not None else m.replace(noise=jnp.float32(0)) for m in modes]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modes)

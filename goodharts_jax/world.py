@@ -1,0 +1,301 @@
+"""The physics: a torus of food and poison, one agent a world, energy that runs out.
+
+Cells are `uint8` codes. The world moves agents, feeds them and kills them; it knows nothing of
+rewards, modes or what anything looks like. Every function is for one world; callers `vmap`.
+
+The grid is stored with a margin of `view_radius` cells that mirrors the opposite edge, so that
+a view is one contiguous slice and a write goes to at most four places. Energy is counted in
+integer units of `ENERGY_UNIT`, so that ten moves at cost 0.1 use up exactly 1.0.
+"""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jax import lax
+
+EMPTY, FOOD, POISON = range(3)
+NUM_KINDS = 3
+
+# (dx, dy) of each action, dx outer; +x is east, +y is south. The Moore neighbourhood: an agent
+# cannot stand still.
+MOVES = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+NUM_ACTIONS = len(MOVES)
+
+ENERGY_UNIT = 1e-4
+# Energy saturates here (107,374.1824) instead of wrapping around.
+_MAX_ENERGY = 1 << 30
+# Cells tried in a step before a loop takes over: at 3% occupancy it runs once in 10,000 steps.
+_CANDIDATES = 4
+
+
+@struct.dataclass
+class World:
+    """The rules of a world. Sizes are static; every number is a traced leaf, so it can be swept.
+
+    Attributes:
+      size: side of the square torus, in cells; at least 2 * view_radius + 1.
+      view_radius: an agent sees the (2 * view_radius + 1)^2 cells around it.
+      start_energy: energy at birth. int32[], in ENERGY_UNIT, like all energies.
+      move_cost: energy paid for each step. int32[].
+      energy: what eating a cell of each kind adds. int32[NUM_KINDS].
+      items: least and greatest number of items of each kind in a world. int32[NUM_KINDS, 2].
+      mortal: whether energy changes at all; without, nobody starves. bool[].
+    """
+
+    size: int = struct.field(pytree_node=False)
+    view_radius: int = struct.field(pytree_node=False)
+    start_energy: jax.Array
+    move_cost: jax.Array
+    energy: jax.Array
+    items: jax.Array
+    mortal: jax.Array
+
+    @property
+    def view_size(self) -> int:
+        """Side of a view, in cells."""
+        return 2 * self.view_radius + 1
+
+    @property
+    def num_cells(self) -> int:
+        """Cells of the torus."""
+        return self.size * self.size
+
+
+@struct.dataclass
+class State:
+    """One world at one moment.
+
+    Attributes:
+      grid: codes with their mirrored margin. uint8[size + 2 * view_radius, same].
+      position: (y, x) of the agent, which stands on an EMPTY cell. int32[2].
+      energy: int32[], in ENERGY_UNIT.
+      age: steps since birth. int32[].
+      items: how many items of each kind there are, for ever. int32[NUM_KINDS].
+    """
+
+    grid: jax.Array
+    position: jax.Array
+    energy: jax.Array
+    age: jax.Array
+    items: jax.Array
+
+
+@struct.dataclass
+class Event:
+    """What happened in one step.
+
+    Attributes:
+      eaten: kind of the cell that the agent moved onto, EMPTY if it ate nothing. uint8[].
+      died: whether the energy ran out. bool[].
+      age: age that the agent reached with this step. int32[].
+      energy: energy after the step, before a rebirth. int32[].
+      regrown: (y, x) where the eaten item reappeared; the agent's cell if nothing was eaten.
+        int32[2].
+    """
+
+    eaten: jax.Array
+    died: jax.Array
+    age: jax.Array
+    energy: jax.Array
+    regrown: jax.Array
+
+
+def make_world(
+    size: int = 100,
+    view_radius: int = 5,
+    *,
+    start_energy: float = 1.0,
+    move_cost: float = 0.1,
+    food_energy: float = 1.0,
+    poison_energy: float = -2.0,
+    food: tuple[int, int] = (50, 200),
+    poison: tuple[int, int] = (20, 100),
+) -> World:
+    """A world's rules from numbers in energy and items; the seed protocol's table by default."""
+    return World(
+        size=size,
+        view_radius=view_radius,
+        start_energy=_units(start_energy),
+        move_cost=_units(move_cost),
+        energy=jnp.stack([_units(0.0), _units(food_energy), _units(poison_energy)]),
+        items=jnp.array([(0, 0), food, poison], jnp.int32),
+        mortal=jnp.array(True),
+    )
+
+
+def _units(energy: float) -> jax.Array:
+    return jnp.array(round(energy / ENERGY_UNIT), jnp.int32)
+
+
+def reset(world: World, key: chex.PRNGKey) -> State:
+    """A fresh world: item counts uniform in their ranges, items and agent on distinct cells.
+
+    Args:
+      world: the rules.
+      key: consumed.
+    """
+    count_key, item_key, agent_key = jax.random.split(key, 3)
+    low, high = world.items[:, 0], world.items[:, 1]
+    items = jax.random.randint(count_key, (NUM_KINDS,), low, high + 1, jnp.int32)
+    side = world.size + 2 * world.view_radius
+    grid = jnp.zeros((side, side), jnp.uint8)
+
+    agent = jax.random.randint(agent_key, (2,), 0, world.size)
+
+    def place(i: jax.Array, grid: jax.Array) -> jax.Array:
+        kind = jnp.where(i < items[FOOD], FOOD, jnp.where(i < items.sum(), POISON, EMPTY))
+        key = jax.random.fold_in(item_key, i)
+        cell, _, grid = _draw_cells(world, grid, key, agent, ate=True, died=False)
+        return _write(world, grid, cell, kind.astype(jnp.uint8))
+
+    # The bound is that of the fullest world: one that all worlds share keeps the loop in place.
+    grid = lax.fori_loop(0, high.sum(), place, grid)
+    return State(
+        grid=grid,
+        position=agent,
+        energy=world.start_energy,
+        age=jnp.zeros((), jnp.int32),
+        items=items,
+    )
+
+
+def step(world: World, state: State, action: jax.Array, key: chex.PRNGKey) -> tuple[State, Event]:
+    """One step: move, pay, eat, regrow what was eaten, age, die and be reborn.
+
+    Args:
+      world: the rules.
+      state: of one world.
+      action: index into MOVES. int32[].
+      key: consumed.
+    """
+    position = (state.position + _displacement(action)) % world.size
+
+    eaten = _read(world, state.grid, position)
+    cost = world.energy[eaten] - world.move_cost
+    energy = jnp.minimum(state.energy + jnp.where(world.mortal, cost, 0), _MAX_ENERGY)
+
+    # All reads come before the first write: XLA then updates the grid in place.
+    ate, died = eaten != EMPTY, energy <= 0
+    regrown, birthplace, grid = _draw_cells(world, state.grid, key, position, ate, died)
+
+    # The agent's cell is EMPTY from now on, whatever it held; with nothing eaten, nothing regrows
+    # and the second write repeats the first, which is cheaper than a branch.
+    grid = _write(world, grid, position, jnp.uint8(EMPTY))
+    grid = _write(world, grid, regrown, eaten)
+
+    age = state.age + 1
+    reborn = State(
+        grid=grid,
+        position=jnp.where(died, birthplace, position),
+        energy=jnp.where(died, world.start_energy, energy),
+        age=jnp.where(died, 0, age),
+        items=state.items,
+    )
+    return reborn, Event(eaten=eaten, died=died, age=age, energy=energy, regrown=regrown)
+
+
+def _displacement(action: jax.Array) -> jax.Array:
+    """(dy, dx) of an action. int32[2]."""
+    dx, dy = jnp.array(MOVES, jnp.int32)[action]
+    return jnp.stack([dy, dx])
+
+
+def view(world: World, state: State) -> jax.Array:
+    """The codes around the agent, its own cell in the middle. uint8[view_size, view_size]."""
+    return lax.dynamic_slice(state.grid, tuple(state.position), (world.view_size,) * 2)
+
+
+def cells(world: World, state: State) -> jax.Array:
+    """The torus without its margin. uint8[size, size]."""
+    inside = slice(world.view_radius, world.view_radius + world.size)
+    return state.grid[inside, inside]
+
+
+def _read(world: World, grid: jax.Array, position: jax.Array) -> jax.Array:
+    y, x = position + world.view_radius
+    return grid.at[y, x].get(mode="promise_in_bounds")
+
+
+def _write_one(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) -> jax.Array:
+    y, x = position + world.view_radius
+    return grid.at[y, x].set(code, mode="promise_in_bounds")
+
+
+def _write(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) -> jax.Array:
+    """Write one cell and its mirrors in the margin."""
+    radius, size = world.view_radius, world.size
+    mirror = jnp.where(position < radius, size, jnp.where(position >= size - radius, -size, 0))
+    (y, x), (mirror_y, mirror_x) = position + radius, position + radius + mirror
+    for row, column in ((y, x), (mirror_y, x), (y, mirror_x), (mirror_y, mirror_x)):
+        grid = grid.at[row, column].set(code, mode="promise_in_bounds")
+    return grid
+
+
+def _draw_cells(
+    world: World,
+    grid: jax.Array,
+    key: chex.PRNGKey,
+    position: jax.Array,
+    ate: jax.Array | bool,
+    died: jax.Array | bool,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Where the eaten item reappears and where the dead agent is reborn.
+
+    Both are exactly uniform: over the EMPTY cells that are not the agent's, and then over the
+    cells that are EMPTY once the item is back. One stream of uniform cells serves both; the first
+    that fits the item is the item's, the next that fits the agent is the agent's, and since the
+    stream after a stopping time is as fresh as the whole, the two are independent.
+
+    A 32-bit word is reduced modulo the number of cells only below the largest multiple of it, so
+    that no cell is favoured. The loop behind the first candidates nearly never runs, and must
+    not, because under `vmap` all worlds wait for the last.
+
+    Args:
+      world: the rules.
+      grid: before the step's writes, with its margin.
+      key: consumed.
+      position: where the agent stands; counts as EMPTY, for it has eaten. int32[2].
+      ate: whether an item must reappear; without, it "reappears" at `position`. bool[].
+      died: whether the agent must be reborn; without, any cell may come back. bool[].
+
+    Returns:
+      The two cells, int32[2] each, and the unchanged grid.
+    """
+    fair = (1 << 32) // world.num_cells * world.num_cells - 1
+
+    def try_cell(carry: tuple[jax.Array, ...], word: jax.Array) -> tuple[jax.Array, ...]:
+        grid, regrown, has_regrown, birthplace, is_born = carry
+        index = (word % jnp.uint32(world.num_cells)).astype(jnp.int32)
+        cell = jnp.stack([index // world.size, index % world.size])
+        drawn = word <= jnp.uint32(fair)
+        here = jnp.all(cell == position)
+        empty = _read(world, grid, cell) == EMPTY
+        # While the item waits, the agent does: a cell serves one of them.
+        fits_item = drawn & empty & ~here & ~has_regrown
+        fits_agent = drawn & (empty | here) & has_regrown & ~is_born
+        fits_agent &= ~ate | jnp.any(cell != regrown)
+        regrown = jnp.where(fits_item, cell, regrown)
+        birthplace = jnp.where(fits_agent, cell, birthplace)
+        return grid, regrown, has_regrown | fits_item, birthplace, is_born | fits_agent
+
+    def again(carry):
+        *carry, tries = carry
+        word = jax.random.bits(jax.random.fold_in(retry_key, tries))
+        grid, *rest = try_cell(tuple(carry), word)
+        # A write, though of what stands there, makes the grid a mutable carry. As a constant of
+        # the loop XLA would copy it, whole, in every step of the world.
+        grid = _write_one(world, grid, position, _read(world, grid, position))
+        return (grid, *rest, tries + 1)
+
+    words = jax.random.bits(key, (_CANDIDATES + 1,), jnp.uint32)
+    retry_key = jax.random.key(words[-1])
+    ate, died = jnp.asarray(ate), jnp.asarray(died)
+    carry = (grid, position, ~ate, position, ~died)
+    for word in words[:-1]:
+        carry = try_cell(carry, word)
+    carry = lax.while_loop(lambda c: ~(c[2] & c[4]), again, (*carry, jnp.zeros((), jnp.int32)))
+    grid, regrown, _, birthplace, _, _ = carry
+    return regrown, birthplace, grid
