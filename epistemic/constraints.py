@@ -117,13 +117,20 @@ class Constraints:
             closed[start] = frozenset(seen)
         return closed
 
-    def inverses(self) -> dict[str, tuple[str, ...]]:
-        """Property -> the properties that say the same of the swapped pair."""
-        found: dict[str, set[str]] = {p: {p} for p in self.symmetric}
+    def sayings(self, predicate: str) -> list[tuple[str, bool]]:
+        """Every (property, swapped) that says the same as the property, itself first.
+
+        (q, True) stands for: (s, predicate, o) says what (o, q, s) says.
+        """
+        flips: dict[str, set[str]] = {p: {p} for p in self.symmetric}
         for p, q in self.inverse:
-            found.setdefault(p, set()).add(q)
-            found.setdefault(q, set()).add(p)
-        return {p: tuple(sorted(qs)) for p, qs in sorted(found.items())}
+            flips.setdefault(p, set()).add(q)
+            flips.setdefault(q, set()).add(p)
+        found = [(predicate, False)]
+        for name, swapped in found:
+            fresh = [(other, not swapped) for other in sorted(flips.get(name, ()))]
+            found += [saying for saying in fresh if saying not in found]
+        return found
 
     def disjoint_classes(self) -> dict[str, frozenset[str]]:
         """Class -> classes declared disjoint with it or with one of its superclasses."""
@@ -133,10 +140,9 @@ class Constraints:
                 direct.setdefault(rule.predicate, set()).add(rule.value[0])
                 direct.setdefault(rule.value[0], set()).add(rule.predicate)
         supers = self.superclasses()
-        names = set(direct) | set(supers)
         return {
             name: frozenset().union(*(direct.get(s, ()) for s in supers.get(name, {name})))
-            for name in names
+            for name in {*direct, *supers}
         }
 
     def functional(self, predicate: str) -> bool:
@@ -293,7 +299,7 @@ def _compile_shape(source: rdflib.Graph, shape: rdflib.term.Node) -> list[Constr
         path = source.value(part, SH.path)
         if part != shape and _is_deactivated(source, part):
             continue
-        if not isinstance(path, rdflib.URIRef):
+        if not isinstance(path, rdflib.URIRef) or path == RDF.type:
             return None
         if subjects_of - {path} or (subjects_of and (classes or nodes)):
             return None
@@ -370,11 +376,16 @@ def _write_shape(
         shapes.add((node, SH.targetNode, rdflib_term(rule.value[0])))
     elif not (rule.classes or rule.nodes):
         shapes.add((node, SH.targetSubjectsOf, predicate))
-        if rule.kind == "inverse_functional":
-            shapes.add((node, SH.targetObjectsOf, predicate))
-        if rule.kind == "less_than":
-            # Adding the greater value can break it too; its subject must be looked at.
-            shapes.add((node, SH.targetSubjectsOf, rdflib.URIRef(rule.value[0])))
+        inverted = rule.kind == "inverse_functional"
+        target = SH.targetObjectsOf if inverted else SH.targetSubjectsOf
+        shapes.add((node, target, predicate))
+    if rule.kind == "class" and rule.value[0] not in complete:
+        for other in sorted(disjoint.get(rule.value[0], ())):
+            part = rdflib.BNode()
+            shapes.add((node, SH.property, part))
+            shapes.add((part, SH.path, predicate))
+            shapes.add((part, SH["not"], _class_shape(shapes, other)))
+        return
     shapes.add((node, SH.property, part))
     path: rdflib.term.Node = predicate
     if rule.kind in ("inverse_functional", "asymmetric"):
@@ -390,11 +401,6 @@ def _write_shape(
         shapes.add((part, SH.maxCount, rdflib.Literal(limit)))
     elif rule.kind in ("asymmetric", "irreflexive"):
         shapes.add((part, SH.disjoint, predicate))
-    elif rule.kind == "class":
-        if rule.value[0] in complete:
-            shapes.add((part, SH["class"], rdflib.URIRef(rule.value[0])))
-        for other in sorted(disjoint.get(rule.value[0], ())):
-            shapes.add((part, SH["not"], _class_shape(shapes, other)))
     elif rule.kind in ("in", "negative"):
         members = rdflib.BNode()
         values = rule.value if rule.kind == "in" else rule.value[1:]

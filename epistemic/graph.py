@@ -10,6 +10,7 @@ import datetime
 import gzip
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -37,15 +38,23 @@ _FORMATS = {
     ".trig": pyoxigraph.RdfFormat.TRIG,
 }
 
+
 _INTEGERS = frozenset(
-    str(XSD[name])
-    for name in (
-        "integer int long short byte nonNegativeInteger positiveInteger nonPositiveInteger "
-        "negativeInteger unsignedInt unsignedLong unsignedShort unsignedByte"
-    ).split()
+    f"{XSD}{sign}{size}"
+    for sign, sizes in {
+        "": ("integer", "int", "long", "short", "byte"),
+        "unsigned": ("Int", "Long", "Short", "Byte"),
+        "nonNegative": ("Integer",),
+        "nonPositive": ("Integer",),
+        "positive": ("Integer",),
+        "negative": ("Integer",),
+    }.items()
+    for size in sizes
 )
 _FLOATS = frozenset({str(XSD.double), str(XSD.float)})
-_LITERAL = re.compile(r'"(?P<lexical>.*)"(?:@(?P<language>[\w-]+)|\^\^<(?P<datatype>[^>]*)>)?', re.S)
+_LITERAL = re.compile(
+    r'"(?P<lexical>.*)"(?:@(?P<language>[\w-]+)|\^\^<(?P<datatype>[^>]*)>)?', re.S
+)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
@@ -168,9 +177,7 @@ class Graph:
         )
 
     @classmethod
-    def from_codes(
-        cls, texts: Sequence[str], codes: np.ndarray, language: str = "en"
-    ) -> Graph:
+    def from_codes(cls, texts: Sequence[str], codes: np.ndarray, language: str = "en") -> Graph:
         """Build from a table of texts in any order and i[triples, 3] places in it."""
         unique = sorted(set(texts))
         values = {text: value_of(text) for text in unique if text.startswith('"')}
@@ -251,8 +258,6 @@ class Graph:
         kind, value = value_of(term)
         if kind == 0:
             return 0
-        from bisect import bisect_left
-
         ordered = self._values
         at = bisect_left(ordered, (kind, value))
         if at < len(ordered) and ordered[at] == (kind, value):

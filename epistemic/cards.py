@@ -1,0 +1,147 @@
+"""Context cards: facts, rules and a question whose answer they settle, or settle not to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evidence.runs import read_jsonl, write_text
+
+
+class Claim(NamedTuple):
+    """What a card asks about; terms as texts, see `epistemic.graph`."""
+
+    subj: str
+    pred: str
+    obj: str
+
+
+class Statement(NamedTuple):
+    """A fact as data: the claim that a sentence makes or, where it doesn't hold, denies."""
+
+    subj: str
+    pred: str
+    obj: str
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One question with its context.
+
+    Attributes:
+      id: unique in its deck, such as "CARD_E_000001".
+      facts: sentences of the context, in the order shown.
+      question: what is asked.
+      gold: "YES", "NO" or "UNKNOWN".
+      label: "E" entailed, "C" contradictory, "U" unknown.
+      claim: what the question asks about.
+      kind: how the gold follows: "E_stated", "E_inferred", "C_" and the constraint's kind,
+        "U_absent".
+      proof: one line: the triple that entails the claim, or the constraint and the clash.
+      rules: sentences that stand beside the facts, such as "A country has one capital.".
+      requires: "card" where facts and rules settle the gold, "graph" where only the graph does.
+      stated: the facts as data, in the same order.
+      axioms: names of the constraints that the rules put into words.
+      family: the layout that the card's facts follow; every family holds equally many cards of
+        each label, alike in all but the answer.
+      surface: numbers of the templates used: question, then facts; for the leakage audit.
+      difficulty: of a near miss, 0 (far) to 1 (nearest); None for other cards.
+    """
+
+    id: str
+    facts: tuple[str, ...]
+    question: str
+    gold: str
+    label: str
+    claim: Claim
+    kind: str = ""
+    proof: str = ""
+    rules: tuple[str, ...] = ()
+    requires: str = "card"
+    stated: tuple[Statement, ...] = ()
+    axioms: tuple[str, ...] = ()
+    family: str = ""
+    surface: tuple[int, ...] = ()
+    difficulty: float | None = None
+
+    @property
+    def subject(self) -> str:
+        """What the claim is about: cards of one subject aren't independent."""
+        return self.claim.subj
+
+    def record(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        return {
+            "id": self.id,
+            "facts": self.facts,
+            "question": self.question,
+            "gold": self.gold,
+            "label": self.label,
+            "claim": self.claim._asdict(),
+            "kind": self.kind,
+            "proof": self.proof,
+            "rules": self.rules,
+            "requires": self.requires,
+            "stated": self.stated,
+            "axioms": self.axioms,
+            "family": self.family,
+            "surface": self.surface,
+            "difficulty": self.difficulty,
+        }
+
+
+_GOLDS = {"YES": "E", "NO": "C", "UNKNOWN": "U"}
+_REQUIRED = ("id", "facts", "question", "gold", "label", "claim")
+
+
+def write_cards(path: str | Path, cards: Iterable[Card]) -> Path:
+    """Write a deck as JSONL, one card a line, all or nothing."""
+    return write_text(path, _lines(cards))
+
+
+def _lines(cards: Iterable[Card]) -> str:
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    return "".join(encode(card.record()) + "\n" for card in cards)
+
+
+def read_cards(path: str | Path) -> list[Card]:
+    """Read a deck.
+
+    Raises:
+      ValueError: a line that is no card; names file, line and what is wrong.
+    """
+    cards = []
+    for number, record in enumerate(read_jsonl(path, _REQUIRED), start=1):
+        at = f"{path}, card {number}"
+        if _GOLDS.get(record["gold"]) != record["label"]:
+            raise ValueError(
+                f"{at}: gold {record['gold']!r} with label {record['label']!r}; "
+                "allowed: YES with E, NO with C, UNKNOWN with U"
+            )
+        try:
+            cards.append(_card(record))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{at}: {error}") from None
+    if len({card.id for card in cards}) < len(cards):
+        raise ValueError(f"{path}: two cards bear one id")
+    return cards
+
+
+def _card(record: dict[str, Any]) -> Card:
+    known = {name: record[name] for name in Card.__dataclass_fields__ if name in record}
+    for name in ("facts", "rules", "axioms", "surface"):
+        if name in known:
+            known[name] = tuple(known[name])
+    known["claim"] = Claim(*(record["claim"][name] for name in Claim._fields))
+    known["stated"] = tuple(Statement(*statement) for statement in record.get("stated", ()))
+    return Card(**known)
+
+
+def deck_hash(cards: Sequence[Card]) -> str:
+    """SHA-256 of a deck's lines: results of another deck are never mixed with this one's."""
+    return hashlib.sha256(_lines(cards).encode()).hexdigest()
