@@ -19,7 +19,7 @@ every ratio but the error rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -235,8 +235,8 @@ def _interval(
     if value in (0.0, 1.0):
         # Kish's effective number of clusters: subjects with more cards count for less than a card.
         effective = weight.sum() ** 2 / (weight**2).sum()
-        ends = wilson(value * effective, effective, "subject")
-        return ends._replace(n=subjects, method="Wilson 95%, effective n")
+        edge = wilson(value * effective, effective, "subject")
+        return edge._replace(n=subjects, method="Wilson 95%, effective n")
     ends = _percentiles(_divide(drawn))
     return Measurement(value, *ends, subjects, "subject", "cluster bootstrap 95%")
 
@@ -413,23 +413,3 @@ def at_equal_labels(by_subject: np.ndarray) -> np.ndarray:
     """
     cards = by_subject[..., :ERROR].sum(axis=(0, -1), keepdims=True)
     return np.divide(by_subject, cards, out=np.zeros(by_subject.shape), where=cards > 0)
-
-
-def records_to_arrays(
-    records: Sequence[Mapping[str, Any]], labels: Mapping[str, str], subjects: Mapping[str, str]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Answer rows as arrays: label i[N], answer i[N], confidence f[N], subject i[N].
-
-    Args:
-      records: rows with `id`, `pred` and `confidence`.
-      labels: card id to "E", "C" or "U". subjects: card id to the subject's name.
-    """
-    names = sorted(set(subjects.values()))
-    number = {name: i for i, name in enumerate(names)}
-    label = np.array([LABELS.index(labels[row["id"]]) for row in records], np.int32)
-    answer = np.array([Answer[row["pred"]] for row in records], np.int32)
-    confidence = np.array(
-        [np.nan if row.get("confidence") is None else row["confidence"] for row in records], float
-    )
-    subject = np.array([number[subjects[row["id"]]] for row in records], np.int32)
-    return label, answer, confidence, subject

@@ -1,0 +1,175 @@
+"""The systems under test, by the names that results use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from epistemic.cards import Card
+from epistemic.domain import Domain
+from epistemic.graph import Graph
+from epistemic.oracle import Oracle
+from epistemic.systems.base import Query, Response, System, query_of
+from epistemic.systems.controls import Always, EntailedNo, Random, Surface
+from epistemic.systems.language import Asked, GraphFacts, card_facts
+from epistemic.systems.licence import Context, Licence, Licensed
+from epistemic.systems.replay import Replay
+from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM, corpus_of
+from evidence.answers import Answer
+from evidence.config import Settings
+from evidence.models import Model
+
+__all__ = [
+    "CONTROLS",
+    "NAMES",
+    "NEED_A_MODEL",
+    "Answer",
+    "Query",
+    "Response",
+    "Setting",
+    "System",
+    "SystemSettings",
+    "build_system",
+    "query_of",
+]
+
+CONTROLS = ("always_yes", "always_no", "always_unknown", "random", "entailed_no", "surface")
+"""Answerers that must not look ideal; shown beside the ranked systems."""
+NEED_A_MODEL = ("llm", "rag", "graph_rag", "graph_rag_unlicensed")
+REFERENCE = "kg_oracle"
+"""Decides the gold answers, and so is not ranked."""
+
+
+class SystemSettings(Settings):
+    """Which systems answer, and how.
+
+    Attributes:
+      names: the systems, by name.
+      facts: whether `llm` sees the card's facts and rules.
+      retriever: what `rag` finds sentences by: "bm25" or "minilm" (extra `rag`).
+      top_k: sentences that `rag` puts into a prompt.
+      neighbours: triples that `graph_rag` puts into a prompt.
+      replies: the JSONL file of `replay`.
+      target: the class of `custom`, as "module:Class"; it is built without arguments.
+    """
+
+    names: tuple[str, ...]
+    facts: bool = True
+    retriever: Literal["bm25", "minilm"] = "bm25"
+    top_k: int = Field(5, ge=1)
+    neighbours: int = Field(12, ge=1)
+    replies: str | None = None
+    target: str | None = None
+
+    @field_validator("names")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in NAMES:
+                raise ValueError(f"system.names: no system is called {name!r}; {', '.join(NAMES)}")
+        if len(set(names)) < len(names):
+            raise ValueError("system.names: a system is named twice")
+        return names
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What systems are built from.
+
+    Attributes:
+      cards: the deck; only the control `surface` looks at its gold answers.
+      domain: names, wording and constraints.
+      graph: the knowledge graph that systems know, which may be a degraded one.
+      settings: how they answer.
+      model: the language model, or None.
+      seed: for `random`.
+    """
+
+    cards: Sequence[Card]
+    domain: Domain
+    graph: Graph
+    settings: SystemSettings
+    model: Model | None = None
+    seed: int = 0
+
+
+def build_system(name: str, setting: Setting) -> System:
+    """A system by its name.
+
+    Raises:
+      ValueError: it needs something that the setting lacks; says what.
+    """
+    if name in NEED_A_MODEL and setting.model is None:
+        raise ValueError(f"system {name} asks a language model: choose one, such as llm=local")
+    return _BUILDERS[name](setting)
+
+
+def _oracle(setting: Setting) -> Oracle:
+    return Oracle(setting.graph, setting.domain.constraints)
+
+
+def _model(setting: Setting) -> Model:
+    assert setting.model is not None
+    return setting.model
+
+
+def _llm(setting: Setting) -> System:
+    return Asked(_model(setting), card_facts if setting.settings.facts else None)
+
+
+def _rag(setting: Setting) -> System:
+    corpus = corpus_of(setting.domain, setting.graph)
+    retriever = {"bm25": BM25, "minilm": MiniLM}[setting.settings.retriever](corpus)
+    return Asked(_model(setting), CorpusFacts(corpus, retriever, setting.settings.top_k))
+
+
+def _graph_rag_unlicensed(setting: Setting) -> System:
+    facts = GraphFacts(setting.domain, setting.graph, setting.settings.neighbours)
+    return Asked(_model(setting), facts)
+
+
+def _replay(setting: Setting) -> System:
+    if setting.settings.replies is None:
+        raise ValueError("system.replies is missing: the JSONL file of recorded answers")
+    return Replay(setting.settings.replies)
+
+
+def _custom(setting: Setting) -> System:
+    target = setting.settings.target
+    module, _, name = (target or "").partition(":")
+    if not module or not name:
+        raise ValueError(f"system.target={target!r}: give it as my_module:MySystem")
+    # A user's file lies where the command is run, which `python -m` has on its path and a console
+    # script has not.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(importlib.import_module(module), name)()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"system.target={target}: {error}") from error
+
+
+_BUILDERS: dict[str, Callable[[Setting], System]] = {
+    "kg_oracle": lambda s: Context(s.domain.constraints, _oracle(s)),
+    "kg_context": lambda s: Context(s.domain.constraints),
+    "graph_rag_licence": lambda s: Licence(_oracle(s)),
+    "graph_rag": lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)),
+    "graph_rag_unlicensed": _graph_rag_unlicensed,
+    "rag": _rag,
+    "llm": _llm,
+    "replay": _replay,
+    "custom": _custom,
+    "always_yes": lambda s: Always(Answer.YES),
+    "always_no": lambda s: Always(Answer.NO),
+    "always_unknown": lambda s: Always(Answer.UNKNOWN),
+    "random": lambda s: Random(s.seed),
+    "entailed_no": lambda s: EntailedNo(),
+    "surface": lambda s: Surface(s.cards),
+}
+NAMES = tuple(_BUILDERS)

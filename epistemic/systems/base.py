@@ -1,0 +1,70 @@
+"""What a system is: queries in, responses out. No query carries a gold answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from epistemic.cards import Card, Claim, Statement
+from evidence.answers import Answer
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a system is shown of a card: everything but the gold answer and what tells it.
+
+    Attributes:
+      id: the card's id.
+      facts: sentences that hold, in order.
+      question: the question in words.
+      claim: what the question asks: does this triple hold?
+      rules: sentences such as 'A country has one capital.', to be read after the facts.
+      stated: the facts as triples, each with whether it is affirmed or denied.
+      axioms: the rules as names of constraints.
+    """
+
+    id: str
+    facts: tuple[str, ...]
+    question: str
+    claim: Claim
+    rules: tuple[str, ...] = ()
+    stated: tuple[Statement, ...] = ()
+    axioms: tuple[str, ...] = ()
+
+
+class Response(NamedTuple):
+    """What a system says to one query.
+
+    Attributes:
+      answer: YES, NO, UNKNOWN, INVALID (a reply that cannot be read) or ERROR (no reply).
+      confidence: probability in [0, 1] that the answer is right, as the system sees it, or None.
+      raw: the reply in full, or None where there is none.
+      proof: why, in a line, or None.
+      error: what went wrong, for ERROR.
+      latency_s: seconds that this query took, or None: the caller's clock is used then.
+      prompt: digest of the prompt, for systems that ask a model.
+    """
+
+    answer: Answer
+    confidence: float | None = None
+    raw: str | None = None
+    proof: str | None = None
+    error: str | None = None
+    latency_s: float | None = None
+    prompt: str | None = None
+
+
+class System(Protocol):
+    """Anything that answers queries."""
+
+    def answer(self, queries: Sequence[Query]) -> Iterable[Response | Answer]:
+        """One response a query, in order; yielding each as it is ready keeps it from being lost."""
+        ...
+
+
+def query_of(card: Card) -> Query:
+    """The part of a card that a system may see."""
+    return Query(
+        card.id, card.facts, card.question, card.claim, card.rules, card.stated, card.axioms
+    )
