@@ -163,7 +163,9 @@ _WORDING = np.array(
     ]
 )
 WORDS = 6
-VOCABULARY = WORDS + ATTRIBUTES + VALUES + ENTITIES
+NOUNS = WORDS + ATTRIBUTES + VALUES
+VOCABULARY = NOUNS + ENTITIES
+TOKEN_FEATURES = NOUNS + ENTITY_CODE.shape[1]
 
 
 def tokens(statement: Statement) -> jax.Array:
@@ -174,8 +176,15 @@ def tokens(statement: Statement) -> jax.Array:
         for x, offset in (
             (statement.attribute, WORDS),
             (statement.value, WORDS + ATTRIBUTES),
-            (statement.entity, WORDS + ATTRIBUTES + VALUES),
+            (statement.entity, NOUNS),
         )
     )
     slots = [wording == _ENTITY, wording == _ATTRIBUTE, wording == _VALUE]
     return jnp.select(slots, [entity, attribute, value], wording)
+
+
+def token_features(statement: Statement) -> jax.Array:
+    """A statement's tokens as f32[..., TOKENS, TOKEN_FEATURES]: one-hot, an entity as its code."""
+    ids = tokens(statement)
+    code = jnp.concatenate([jnp.zeros((NOUNS, ENTITY_CODE.shape[1])), jnp.asarray(ENTITY_CODE)])
+    return jnp.concatenate([jax.nn.one_hot(ids, NOUNS), code[ids]], axis=-1)

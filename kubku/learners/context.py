@@ -1,0 +1,100 @@
+"""Learners whose weights stay: they read the sample into a state and answer from it.
+
+This is exposure as state, not as gradient; in results it is a reference beside the learners that
+must store what they read in their weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from kubku.halo import EXPOSURES, FEATURES, Learner, Sample, Statement, features
+from kubku.learners.gradient import block
+
+ITEM = FEATURES + 3
+
+
+class ContextState(NamedTuple):
+    """Weights that learning a sample leaves alone, and what was read.
+
+    Attributes:
+      params: the network's weights.
+      memory: what the network makes of the items read so far.
+    """
+
+    params: Any
+    memory: Any
+
+
+class GRUReader(nn.Module):
+    """Reads items one by one into f32[width]; a query is one more item, then a head."""
+
+    width: int = 128
+
+    def setup(self) -> None:
+        self.reader = nn.RNN(nn.GRUCell(self.width), return_carry=True)
+        self.asker = nn.Dense(self.width)
+        self.inner = nn.Dense(self.width)
+        self.head = nn.Dense(3)
+
+    def blank(self) -> jax.Array:
+        return jnp.zeros(self.width)
+
+    def read(self, memory: jax.Array, items: jax.Array, shown: jax.Array) -> jax.Array:
+        # Padding stands at the end.
+        return self.reader(items, initial_carry=memory, seq_lengths=shown.sum())[0]
+
+    def ask(self, memory: jax.Array, query: jax.Array) -> jax.Array:
+        both = jnp.concatenate([memory, nn.relu(self.asker(query))])
+        return self.head(nn.relu(self.inner(both)))
+
+
+class TransformerReader(nn.Module):
+    """Keeps the last sample's items; a query attends to them through two layers."""
+
+    layers: int = 2
+    width: int = 64
+    heads: int = 2
+
+    def blank(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros((EXPOSURES, ITEM)), jnp.zeros(EXPOSURES, bool)
+
+    def read(self, memory: Any, items: jax.Array, shown: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return items, shown
+
+    @nn.compact
+    def ask(self, memory: tuple[jax.Array, jax.Array], query: jax.Array) -> jax.Array:
+        items, shown = memory
+        x = nn.Dense(self.width)(jnp.concatenate([items, query[None]]))
+        seen = jnp.append(shown, True)
+        for _ in range(self.layers):
+            x = block(x, self.heads, mask=seen[None, None, :])
+        return nn.Dense(3)(nn.LayerNorm()(x[-1]))
+
+
+def context_learner(network: nn.Module, chunk: int) -> Learner:
+    """A learner that reads with `network`, which has the methods blank, read and ask."""
+
+    def init(key: jax.Array) -> ContextState:
+        memory = network.blank()
+
+        def everything(module: Any) -> jax.Array:
+            read = module.read(memory, jnp.zeros((EXPOSURES, ITEM)), jnp.ones(EXPOSURES, bool))
+            return module.ask(read, jnp.zeros(ITEM))
+
+        return ContextState(nn.init(everything, network)(key), memory)
+
+    def learn(state: ContextState, sample: Sample) -> ContextState:
+        items = jnp.concatenate([features(sample.exposure), jax.nn.one_hot(sample.label, 3)], -1)
+        memory = network.apply(state.params, state.memory, items, sample.shown, method="read")
+        return state._replace(memory=memory)
+
+    def answer(state: ContextState, query: Statement) -> jax.Array:
+        item = jnp.concatenate([features(query), jnp.zeros(3)])
+        return jax.nn.softmax(network.apply(state.params, state.memory, item, method="ask"))
+
+    return Learner(init, learn, answer, {"random": None}, ({},), chunk)

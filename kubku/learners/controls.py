@@ -1,0 +1,126 @@
+"""Learners whose scores theory tells: landmarks in every table, and an upper bound."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from evidence.answers import Answer
+from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, State, Statement
+from kubku.tasks.family import UNKNOWN, YES, Family, stated_only
+
+BASES = {"none": None}
+
+
+def constant(answer: Answer) -> Learner:
+    """Gives one answer to everything: `always_yes`, `always_no`, `always_unknown`."""
+
+    def say(state: State, query: Statement) -> jax.Array:
+        return jax.nn.one_hot(int(answer), 3)
+
+    return Learner(lambda key: (), lambda state, sample: state, say, BASES)
+
+
+def random_answers() -> Learner:
+    """Gives one of the three answers at random, the same one when asked again."""
+
+    def learn(key: jax.Array, sample: Sample) -> jax.Array:
+        told = sample.exposure.attribute * VALUES + sample.exposure.value
+        return jax.random.fold_in(key, (told * jnp.arange(1, told.shape[0] + 1)).sum())
+
+    def answer(key: jax.Array, query: Statement) -> jax.Array:
+        for part in query:
+            key = jax.random.fold_in(key, part)
+        return jax.nn.one_hot(jax.random.randint(key, (), 0, 3), 3)
+
+    return Learner(lambda key: key, learn, answer, BASES)
+
+
+class Ledger(NamedTuple):
+    """What was said about one entity, and which questions that settles.
+
+    Attributes:
+      entity: i32[], -1 before anything was said.
+      judged: i32[ATTRIBUTES, VALUES], an Answer to 'is attribute a value v?'.
+    """
+
+    entity: jax.Array
+    judged: jax.Array
+
+
+def ledger(judge) -> Learner:
+    """Writes the facts down and answers by `judge(values, stated)`; UNKNOWN about anybody else."""
+
+    def init(key: jax.Array) -> Ledger:
+        return Ledger(jnp.array(-1), jnp.full((ATTRIBUTES, VALUES), UNKNOWN))
+
+    def learn(state: Ledger, sample: Sample) -> Ledger:
+        is_fact = (sample.label == YES) & sample.shown
+        fact = jnp.where(is_fact, sample.exposure.value, -1)
+        values = jnp.full(BASE, -1).at[sample.exposure.attribute].max(fact)
+        return Ledger(sample.exposure.entity[0], judge(jnp.maximum(values, 0), values >= 0))
+
+    def answer(state: Ledger, query: Statement) -> jax.Array:
+        judged = state.judged[query.attribute, query.value]
+        return jax.nn.one_hot(jnp.where(query.entity == state.entity, judged, UNKNOWN), 3)
+
+    return Learner(init, learn, answer, BASES)
+
+
+def dictionary() -> Learner:
+    """Literals right, UNKNOWN to everything else: KU 1, BKU 0."""
+
+    def judge(values: jax.Array, stated: jax.Array) -> jax.Array:
+        return jnp.full((ATTRIBUTES, VALUES), UNKNOWN).at[:BASE].set(stated_only(values, stated))
+
+    return ledger(judge)
+
+
+def generator_oracle(family: Family) -> Learner:
+    """Knows the family's rules and reasons from the facts it was told: KU 2, BKU 0."""
+    return ledger(family.judge)
+
+
+class Neighbours(NamedTuple):
+    """The items of the last sample."""
+
+    exposure: Statement
+    label: jax.Array
+    shown: jax.Array
+
+
+def nearest_neighbour(exposures: int) -> Learner:
+    """Answers like the items that agree with the query in the most of entity, attribute, value."""
+
+    def init(key: jax.Array) -> Neighbours:
+        blank = jnp.zeros(exposures, jnp.int32)
+        return Neighbours(Statement(*[blank] * 4), blank, jnp.zeros(exposures, bool))
+
+    def learn(state: Neighbours, sample: Sample) -> Neighbours:
+        return Neighbours(sample.exposure, sample.label, sample.shown)
+
+    def answer(state: Neighbours, query: Statement) -> jax.Array:
+        agrees = jax.tree.map(lambda a, b: (a == b).astype(jnp.int32), state.exposure, query)
+        close = (agrees.entity + agrees.attribute + agrees.value) * state.shown
+        nearest = (close == close.max()) & (close > 0)
+        votes = (jax.nn.one_hot(state.label, 3) * nearest[:, None]).sum(0)
+        share = close.max() / 3
+        known = votes / jnp.maximum(votes.sum(), 1) * share
+        return known.at[UNKNOWN].add(1 - known.sum())
+
+    return Learner(init, learn, answer, BASES)
+
+
+def controls(family: Family, exposures: int) -> dict[str, Learner]:
+    """All controls by the names they have in results."""
+    return {
+        "always_yes": constant(Answer.YES),
+        "always_no": constant(Answer.NO),
+        "always_unknown": constant(Answer.UNKNOWN),
+        "random_answers": random_answers(),
+        "dictionary": dictionary(),
+        "nearest_neighbour": nearest_neighbour(exposures),
+        "generator_oracle": generator_oracle(family),
+    }

@@ -1,0 +1,184 @@
+"""How learners are exposed, asked and tuned.
+
+Reset to base: every sample is learnt from the same base state and asked its own halo, so a score
+belongs to that sample alone. Streaming: samples are learnt one after the other, and asked before,
+after and later. Nothing here knows what a learner is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from kubku.halo import Learner, Sample, Samples, State, decide
+from kubku.scoring import Scores, score
+
+THRESHOLDS = np.linspace(0.0, 0.98, 50, dtype=np.float32)
+LAGS = (1, 10, 100)
+
+
+class Exposed(NamedTuple):
+    """What a learner said about every halo, as scores for NO, UNKNOWN, YES.
+
+    Attributes:
+      before: f32[N, Q, 3], in the base state (K = 0).
+      after: f32[N, Q, 3], having learnt the sample.
+    """
+
+    before: jax.Array
+    after: jax.Array
+
+
+def reset_to_base(learner: Learner, state: State, samples: Samples) -> Exposed:
+    """Learn each sample from `state` and ask its halo, before and after.
+
+    One program over all samples, `learner.chunk` at a time side by side on each device: weights
+    that differ from sample to sample soon outgrow the cache.
+    """
+    return _reset_to_base(learner.learn, learner.answer, learner.chunk, state, samples)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _reset_to_base(learn, answer, chunk: int, state: State, samples: Samples) -> Exposed:
+    def one(sample: Sample) -> Exposed:
+        asked = jax.vmap(answer, in_axes=(None, 0))
+        return Exposed(asked(state, sample.query), asked(learn(state, sample), sample.query))
+
+    n = samples.label.shape[0]
+    devices = jax.devices()
+    width = min(chunk, n) * len(devices)
+    steps = -(-n // width)
+
+    def cut(leaf: jax.Array) -> jax.Array:
+        filled = jnp.concatenate([leaf, jnp.repeat(leaf[:1], steps * width - n, axis=0)])
+        return filled.reshape(steps, width, *leaf.shape[1:])
+
+    spread = NamedSharding(Mesh(np.array(devices), ("samples",)), PartitionSpec(None, "samples"))
+    chunks = jax.lax.with_sharding_constraint(jax.tree.map(cut, samples), spread)
+    exposed = jax.lax.map(jax.vmap(one), chunks)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], exposed)
+
+
+class Streamed(NamedTuple):
+    """What a learner said along a stream of T samples; leading axis streams where there are many.
+
+    Attributes:
+      before: f32[T, Q, 3], about sample t just before it was learnt.
+      after: f32[T, Q, 3], just after.
+      later: f32[T, len(LAGS), Q, 3], having learnt sample t, about sample t - lag; where there is
+        none (t < lag) about sample 0, to be left out.
+    """
+
+    before: jax.Array
+    after: jax.Array
+    later: jax.Array
+
+
+def stream(learner: Learner, state: State, streams: Samples) -> Streamed:
+    """Learn streams of samples, each from `state` on; leaves of `streams` are [streams, T, ...]."""
+    return _stream(learner.learn, learner.answer, learner.chunk, state, streams)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _stream(learn, answer, chunk: int, state: State, streams: Samples) -> Streamed:
+    asked = jax.vmap(answer, in_axes=(None, 0))
+    length = streams.label.shape[1]
+
+    def one(samples: Samples) -> Streamed:
+        def step(state: State, t: jax.Array):
+            sample = jax.tree.map(lambda leaf: leaf[t], samples)
+            learnt = learn(state, sample)
+            earlier = jnp.maximum(t - jnp.array(LAGS), 0)
+            queries = jax.tree.map(lambda leaf: leaf[earlier], samples.query)
+            later = jax.vmap(asked, in_axes=(None, 0))(learnt, queries)
+            return learnt, Streamed(asked(state, sample.query), asked(learnt, sample.query), later)
+
+        return jax.lax.scan(step, state, jnp.arange(length))[1]
+
+    return jax.lax.map(one, streams, batch_size=chunk)
+
+
+class Tuned(NamedTuple):
+    """Settings chosen on the validation split, then frozen.
+
+    Attributes:
+      trial: fields of the state and their values.
+      threshold: the abstention threshold.
+      objective: mean KU - BKU on the validation split.
+    """
+
+    trial: Mapping[str, float]
+    threshold: float
+    objective: float
+
+
+def tune(learner: Learner, state: State, validation: Samples) -> Tuned:
+    """The trial and threshold with the highest mean KU - BKU; the first of equals."""
+    best = None
+    for trial in learner.trials:
+        exposed = reset_to_base(learner, with_trial(state, trial), validation)
+        objectives = np.asarray(_objectives(exposed.after, validation))
+        at = int(objectives.argmax())
+        if best is None or objectives[at] > best.objective + 1e-6:
+            best = Tuned(dict(trial), float(THRESHOLDS[at]), float(objectives[at]))
+    assert best is not None, "a learner has one trial at least"
+    return best
+
+
+def with_trial(state: State, trial: Mapping[str, float]) -> State:
+    """The state with some of its settings changed, their types kept."""
+    if not trial:
+        return state
+    return state._replace(
+        **{name: jnp.asarray(value, getattr(state, name).dtype) for name, value in trial.items()}
+    )
+
+
+@jax.jit
+def _objectives(scores: jax.Array, samples: Samples) -> jax.Array:
+    def at(threshold: jax.Array) -> jax.Array:
+        result = jax.vmap(score)(decide(scores, threshold), samples)
+        return (result.ku - result.bku).mean()
+
+    return jax.lax.map(at, jnp.asarray(THRESHOLDS))
+
+
+@jax.jit
+def judged(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
+    """Scores of every sample, f32[N] each: the learner's scores decided, then marked."""
+    return jax.vmap(score)(decide(scores, threshold), samples)
+
+
+def audit(learner: Learner, state: State, samples: Samples) -> float:
+    """The share of queries whose answer moves when the learner is shown a wrong halo: 0 is right.
+
+    While it learns, each sample carries another one's queries, gold answers, kinds and latents; it
+    is then asked its own. A learner that learns from the exposure alone can't notice.
+    """
+    foreign = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), samples)
+    disguised = foreign._replace(
+        exposure=samples.exposure, label=samples.label, shown=samples.shown
+    )
+    return float(_audit(learner.learn, learner.answer, state, samples, disguised))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _audit(learn, answer, state: State, samples: Samples, disguised: Samples) -> jax.Array:
+    def moved(sample: Sample, other: Sample) -> jax.Array:
+        asked = jax.vmap(answer, in_axes=(None, 0))
+        honest = asked(learn(state, sample), sample.query)
+        blind = asked(learn(state, other), sample.query)
+        return (jnp.abs(honest - blind) > 1e-4).any(-1)
+
+    return jax.lax.map(lambda pair: moved(*pair), (samples, disguised), batch_size=16).mean()
+
+
+def describe(tuned: Tuned) -> dict[str, Any]:
+    """The tuned settings as plain data."""
+    return {**tuned.trial, "threshold": tuned.threshold, "objective": tuned.objective}
