@@ -148,7 +148,8 @@ def probe(layer: Layer, value: Array, place: Array, rule: LayerRule) -> Response
     theta = read(layer.neurons.theta, choice.slot)
     strength = read(layer.neurons.strength, choice.slot)
     heard = jnp.arange(rule.capacity) < layer.active
-    fired = (jnp.abs(value) > theta) | (strength > theta)
+    exists = read(layer.neurons.hits, choice.slot) > 0
+    fired = exists & ((jnp.abs(value) > theta) | (strength > theta))
     return Response(fired & heard, choice.slot, choice.familiar & heard)
 
 

@@ -61,8 +61,8 @@ class Neuron(NamedTuple):
     Attributes:
       anchor: f32[D], the place that bins are counted from (D=1 scalar, 2 spatial).
       used: i32[], number of slots that exist.
-      key: i32[S], which bin a slot stands for; spatial: row_bin * SPATIAL_BINS + column_bin.
-        Scalar slots lie at the index of their bin, spatial ones in the order of creation.
+      key: i32[S], the bin that a slot stands for. A scalar slot's is its index; spatial slots lie
+        in the order of creation, with keys row_bin * SPATIAL_BINS + column_bin, -1 where none is.
       theta: f32[S], firing thresholds.
       strength: f32[S], soft-clamped to (-1, 1); with modulation 1 it settles at 0.802.
       ema: f32[S], exponential moving average of firing, 0 to 1.
@@ -108,7 +108,7 @@ def empty(rule: SlotRule) -> Neuron:
     return Neuron(
         anchor=jnp.zeros(len(rule.bin_width)),
         used=jnp.int32(0),
-        key=jnp.full(size, -1, jnp.int32),
+        key=jnp.full(size, -1, jnp.int32) if rule.spatial else jnp.arange(rule.limit),
         theta=jnp.zeros(size),
         strength=jnp.zeros(size),
         ema=jnp.zeros(size),
@@ -191,10 +191,13 @@ def imprint(
     ema = jnp.where(learns, (1.0 - EMA_RATE) * ema + EMA_RATE * fired, ema)
     theta = jnp.where(learns, theta + HOMEOSTASIS * (ema - TARGET_RATE), theta)
 
+    key = neuron.key
+    if rule.spatial:
+        key = key.at[slot].set(jnp.where(heard, choice.key, key[slot]))
     learned = neuron._replace(
         anchor=jnp.where(heard, anchored(neuron, place, rule), neuron.anchor),
         used=neuron.used + (heard & choice.created),
-        key=neuron.key.at[slot].set(jnp.where(heard, choice.key, neuron.key[slot])),
+        key=key,
         theta=neuron.theta.at[slot].set(theta),
         strength=neuron.strength.at[slot].set(strength),
         ema=neuron.ema.at[slot].set(ema),
