@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 
@@ -551,7 +552,7 @@ def restricted_mean(curve: SurvivalCurve, horizon: int, *, confidence: float = 0
     if n == 0 or np.isnan(within).any() or (missing > 0 and within[-1] > 0):
         return Measurement(None, None, None, n, "life", f"undefined: none followed to {horizon}")
     value = float(within.sum())
-    area_after = value - np.cumsum(within)
+    area_after = value - np.cumsum(within) + within
     deaths, at_risk = curve.deaths[:horizon], curve.at_risk[:horizon]
     counted = (deaths > 0) & (deaths < at_risk)
     weight = deaths[counted] / (at_risk[counted] * (at_risk[counted] - deaths[counted]))
@@ -672,16 +673,33 @@ def _noncentrality(t: float, df: float, probability: float) -> float:
     """The noncentrality at which a noncentral t lies below `t` with this probability."""
     if t < 0:
         return -_noncentrality(-t, df, 1 - probability)
-    # T < t where Z + noncentrality < t sqrt(V / df), Z normal and V chi-squared.
-    if t > 1000:
-        # Z no longer matters, and scipy's noncentral t turns into NaN.
-        return t * math.sqrt(scipy.stats.chi2.isf(probability, df) / df)
-    high = t * math.sqrt(scipy.stats.chi2.isf(1e-9, df) / df) + 6
+    # sqrt(V / df), V chi-squared, lies between these but for one time in 10^12.
+    ends = np.sqrt(scipy.stats.chi2.ppf([1e-12, 1 - 1e-12], df) / df)
 
     def excess(noncentrality: float) -> float:
-        return float(scipy.stats.nct.cdf(t, df, noncentrality)) - probability
+        return _noncentral_t_cdf(t, df, noncentrality, ends) - probability
 
-    return float(scipy.optimize.brentq(excess, -6.0, high))
+    return float(scipy.optimize.brentq(excess, -10.0, t * ends[1] + 10))
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+def _noncentral_t_cdf(t: float, df: float, noncentrality: float, ends: Array) -> float:
+    """P(T < t) for t >= 0, by quadrature: scipy's turns into NaN where |t| or the mean is large.
+
+    T < t where X = Z + noncentrality lies below t sqrt(V / df), with Z normal and V chi-squared:
+    always under t ends[0], never over t ends[1], and in between by the survival function of V.
+    """
+    certain, never = t * ends
+    start, end = max(certain, noncentrality - 9), min(never, noncentrality + 9)
+    total = scipy.special.ndtr(certain - noncentrality)
+    if start < end:
+        x = start + (end - start) / 2 * (_NODES + 1)
+        density = np.exp(-((x - noncentrality) ** 2) / 2) / math.sqrt(2 * math.pi)
+        above = scipy.special.chdtrc(df, df * (x / t) ** 2)
+        total += (end - start) / 2 * (_WEIGHTS * density * above).sum()
+    return float(total)
 
 
 def _t_power(d: float, n: int, tail: float, two_sided: bool) -> float:
@@ -722,7 +740,7 @@ def _bca(
         )
         return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
         low, high = ends("BCa")
     if math.isfinite(low) and math.isfinite(high):
