@@ -249,9 +249,9 @@ def contains(index: Index, claims: jax.Array) -> jax.Array:
 
 
 def padded(size: int) -> int:
-    """The size rounded up by at most an eighth, so that few sizes need compiling."""
+    """The size rounded up by at most an eighth, so that few sizes need compiling; 64 at least."""
     step = 1 << max(0, size.bit_length() - 4)
-    return max(8, -(-size // step) * step)
+    return max(64, -(-size // step) * step)
 
 
 class _Traits:
@@ -475,6 +475,9 @@ class _Compiler:
         elif rule.kind == "asymmetric":
             self._shelve(rule, p, Kind.ABSENT, swap=1, relation=self.ids[p])
             self._shelve(rule, p, Kind.OTHER)
+            if (p, True) in self.constraints.sayings(p):
+                # Symmetric as well: whatever it says contradicts itself; all have trait 0.
+                self._shelve(rule, p, Kind.LACKS, trait=0)
             pairs = set(map(tuple, mine[:, [0, 2]].tolist()))
             broken = np.array([(o, s) in pairs for s, _, o in mine.tolist()], bool)
         elif rule.kind == "irreflexive":
@@ -697,7 +700,7 @@ def _cuckoo(subject: np.ndarray, predicate: np.ndarray, groups: int) -> tuple[np
 def _file(shelves: dict[int, list[tuple[int, ...]]], capacity: int, type_id: int) -> Rows:
     longest = max(map(len, shelves.values()), default=0)
     empty = (0, 0, 0, 0, 0, capacity - 1, -1)
-    table = np.full((padded(len(shelves) + 1), padded(longest), 7), empty, np.int32)
+    table = np.full((padded(len(shelves) + 1), max(8, longest + longest % 2), 7), empty, np.int32)
     shelf = np.zeros(capacity, np.int32)
     for number, (term, rows) in enumerate(sorted(shelves.items()), start=1):
         shelf[term] = number
