@@ -1,0 +1,182 @@
+"""Directional accuracy by hand, plateaus on synthetic curves, floors and equal configurations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from goodharts_jax import seekers, verification
+from goodharts_jax.world import FOOD, MOVES, POISON
+
+RADIUS = 5
+
+# ---- directions ---------------------------------------------------------------------------------
+
+
+def test_views_hold_one_item_where_they_say():
+    views = verification.directional_views(POISON, RADIUS)
+    assert views.shape == (8, RADIUS, 11, 11)
+    assert ((views == POISON).sum(axis=(2, 3)) == 1).all()
+    assert (views[:, :, RADIUS, RADIUS] == 0).all()
+    # Direction 5 is (1, -1): three steps away lies three columns east, three rows north.
+    assert views[5, 2, RADIUS - 3, RADIUS + 3] == POISON
+
+
+def test_chance_by_hand():
+    chance = verification.directional_accuracy(seekers.random_walk, RADIUS)
+    expected = np.full((8, RADIUS), 1 / 8)
+    for direction, (dx, dy) in enumerate(MOVES):
+        if dx == 0 or dy == 0:
+            # Along an axis, beyond the first step, the two slanting moves come nearer too.
+            expected[direction, 1:] = 3 / 8
+    np.testing.assert_allclose(chance.chance, expected)
+    np.testing.assert_allclose(chance.approach_food, expected, rtol=1e-6)
+    np.testing.assert_allclose(chance.approach_poison, expected, rtol=1e-6)
+    assert float(chance.food_accuracy) == pytest.approx(expected.mean())
+    assert float(chance.poison_accuracy) == pytest.approx(1 - expected.mean())
+
+
+def test_seekers_score_what_they_are():
+    omniscient = verification.directional_accuracy(seekers.omniscient_seeker, RADIUS)
+    assert float(omniscient.food_accuracy) == 1.0
+    np.testing.assert_allclose(omniscient.approach_food, 1.0)
+    # It steps round poison next to it; farther off, its course may lead the same way.
+    np.testing.assert_allclose(omniscient.approach_poison[:, 0], 0.0)
+    collector = verification.directional_accuracy(seekers.seeker(0.5, 1.0), RADIUS)
+    assert float(collector.food_accuracy) == 1.0
+    assert float(collector.poison_accuracy) == 0.0
+    avoider = verification.directional_accuracy(seekers.avoider, RADIUS)
+    np.testing.assert_allclose(avoider.approach_food[:, 0], 0.0)
+
+
+def test_a_mirrored_policy_is_caught():
+    """A policy whose view has rows and columns exchanged fails, though it seeks food."""
+
+    def transposed(view: jax.Array) -> jax.Array:
+        return seekers.omniscient_seeker(view.T)
+
+    result = verification.directional_accuracy(transposed, RADIUS)
+    # It is right on the diagonals (-1, -1) and (1, 1), and by one of its three moves along an axis.
+    np.testing.assert_allclose(result.approach_food[jnp.array([0, 7])], 1.0)
+    assert float(result.food_accuracy) == pytest.approx(2 / 8 + 4 / 8 * 4 / 5 * 1 / 3)
+
+
+def test_probabilities_are_softmax_of_logits():
+    favour = jnp.log(jnp.array([3.0, 1, 1, 1, 1, 1, 1, 1]))
+    result = verification.directional_accuracy(lambda view: favour, RADIUS)
+    np.testing.assert_allclose(result.approach_food[0], 0.3, rtol=1e-6)
+    np.testing.assert_allclose(result.approach_food[7], 0.1, rtol=1e-6)
+
+
+# ---- convergence --------------------------------------------------------------------------------
+
+X = np.linspace(0, 1, 200)
+NOISE = np.random.default_rng(0).normal(0, 1, 200)
+
+
+@pytest.mark.parametrize(
+    ("curve", "converged"),
+    [
+        (1 - np.exp(-8 * X), True),  # a plateau
+        (1 - np.exp(-8 * X) + 0.02 * NOISE, True),
+        (10 * np.exp(-8 * X) + 0.5, True),  # a loss that has levelled off
+        (X, False),  # still rising, 11% between the last tenths
+        (np.exp(-3 * X), False),  # still falling, 26%
+        (1 - 2 * (X > 0.95), False),  # collapsed at the end
+        (-1 + 2 * (1 - np.exp(-8 * X)), True),  # crosses zero, then level
+        (X - 0.95, False),  # crosses zero at the end: relative to the range, not to nothing
+        (np.zeros(200), True),
+        (np.where(X > 0.95, 1.0, 0.0), False),
+        (np.ones(19), False),  # too short to tell
+        (np.where(X < 0.3, np.nan, 1.0), True),  # undefined at first
+        (np.full(200, np.nan), False),
+    ],
+)
+def test_convergence_of_synthetic_curves(curve, converged):
+    assert verification.convergence({"return": curve}).converged is converged
+
+
+def test_every_curve_must_level_off():
+    level, rising = np.ones(100), np.linspace(0, 1, 100)
+    result = verification.convergence({"return": level, "value_loss": rising})
+    assert not result.converged
+    assert result.changes["return"] == 0.0
+    # Tenths of a line from 0 to 1 have means 0.95 and 0.85, nearly.
+    assert result.changes["value_loss"] == pytest.approx(0.1 / 0.85, rel=0.01)
+    assert verification.convergence({"return": level}).converged
+    assert not verification.convergence({}).converged
+
+
+# ---- floor --------------------------------------------------------------------------------------
+
+
+def mode(survival: list[float], scripted: bool = False) -> dict:
+    return {"scripted": scripted, "runs": [{"survival_restricted_mean": s} for s in survival]}
+
+
+def test_survival_floor():
+    modes = {
+        "ground_truth": mode([90, 92, 94]),
+        "proxy": mode([9, 10, 11]),
+        "close": mode([9, 13, 17]),
+        "once": mode([90]),
+        "random_walk": mode([9.9, 10.1, 10.0], scripted=True),
+        "avoider": mode([10.5, 10.5, 10.5], scripted=True),
+        "omniscient_seeker": mode([100, 101, 102], scripted=True),
+    }
+    floor = verification.survival_floor(modes)
+    assert list(floor) == ["ground_truth", "proxy", "close", "once"]
+    assert {name: check["above"] for name, check in floor.items()} == {
+        "ground_truth": True,
+        "proxy": False,
+        "close": False,
+        "once": None,
+    }
+    assert floor["proxy"]["floor"] == pytest.approx(10.5)
+    assert floor["proxy"]["script"] == "avoider"
+    alone = verification.survival_floor({"proxy": mode([1, 2, 3])})
+    assert alone["proxy"]["above"] is None and alone["proxy"]["floor"] is None
+
+
+# ---- configurations -----------------------------------------------------------------------------
+
+
+def test_equal_configurations_pass():
+    base = {"world": {"size": 100, "move_cost": 0.1}, "ppo": {"epochs": 4}}
+    verification.require_same_configuration(
+        {
+            "a": base | {"mode": "proxy", "seed": 42, "modes": {"proxy": {"pay": [0, 1]}}},
+            "b": base | {"mode": "ground_truth", "seed": 43, "modes": {}},
+        }
+    )
+
+
+def test_a_difference_is_named_with_its_values():
+    with pytest.raises(ValueError) as error:
+        verification.require_same_configuration(
+            {
+                "proxy": {"world": {"move_cost": 0.1, "size": 100}, "seed": 1},
+                "truth": {"world": {"move_cost": 0.01, "size": 100}, "ppo": {"epochs": 4}},
+            }
+        )
+    assert str(error.value) == (
+        "not made under the same conditions: "
+        "world.move_cost: 0.1 in proxy, 0.01 in truth; "
+        "ppo.epochs: 'not set' in proxy, 4 in truth"
+    )
+
+
+def test_a_setting_that_only_begins_alike_is_not_free():
+    with pytest.raises(ValueError, match="seeds_per_mode"):
+        verification.require_same_configuration(
+            {"a": {"seeds_per_mode": 1}, "b": {"seeds_per_mode": 2}}, may_differ=("seeds",)
+        )
+
+
+def test_food_and_poison_are_shown_apart():
+    def only_food(view: jax.Array) -> jax.Array:
+        return jnp.where(jnp.any(view == FOOD), 1.0, 0.0) * seekers.omniscient_seeker(view)
+
+    result = verification.directional_accuracy(only_food, RADIUS)
+    assert float(result.food_accuracy) == 1.0
+    np.testing.assert_allclose(result.approach_poison, result.chance, rtol=1e-6)
