@@ -11,7 +11,8 @@ into the plain data of `replay.json`:
       "moves": [[dx, dy], ...],    of the 8 actions; +x is east, +y is south
       "modes": {
         NAME: {
-          "perceive": [[c0, c1], [c0, c1], [c0, c1]],   two channels of EMPTY, FOOD and POISON
+          "perceive": [[c0, c1], [c0, c1], [c0, c1]],   two channels of EMPTY, FOOD and POISON,
+                                   without the noise that a mode may add
           "food": [cell, ...],     where the items lie before step 0; cell = y * size + x
           "poison": [cell, ...],
           "x": [T], "y": [T],      the agent's cell before each step
@@ -46,9 +47,10 @@ from goodharts_jax import world as physics
 from goodharts_jax.world import EMPTY, ENERGY_UNIT, FOOD, MOVES, POISON, World
 
 Agent = Partial
-"""From one view, uint8[view_size, view_size], to the logits of the actions, f32[8], and the value
-expected, f32[], NaN without a critic. A pytree, so that agents that differ only in their
-parameters share one compilation: `Partial(network, parameters)`."""
+"""From one view, uint8[view_size, view_size], and the random word that selects its noise,
+uint32[], to the logits of the actions, f32[8], and the value expected, f32[], NaN without a
+critic. A pytree, so that agents that differ only in their parameters share one compilation:
+`Partial(act, parameters, mode)`."""
 
 
 @struct.dataclass
@@ -79,15 +81,15 @@ def record(key: chex.PRNGKey, world: World, agent: Agent, steps: int) -> Recordi
     Args:
       key: consumed; equal keys give equal starts, whatever the agent.
       world: the rules.
-      agent: from a view to logits and value.
+      agent: from a view and a look to logits and value.
       steps: how many; static.
     """
     reset_key, life_key = jax.random.split(key)
     start = physics.reset(world, reset_key)
 
     def live(state: physics.State, key: chex.PRNGKey):
-        action_key, step_key = jax.random.split(key)
-        logits, value = agent(physics.view(world, state))
+        action_key, look_key, step_key = jax.random.split(key, 3)
+        logits, value = agent(physics.view(world, state), jax.random.bits(look_key))
         action = jax.random.categorical(action_key, logits)
         after, event = physics.step(world, state, action, step_key)
         return after, (state.position, action, jax.nn.softmax(logits), value, event)

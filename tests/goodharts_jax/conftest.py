@@ -12,7 +12,7 @@ import pytest
 from jax.tree_util import Partial
 
 from evidence import runs
-from goodharts_jax import render, thesis, world
+from goodharts_jax import render, thesis, verification, world
 
 HORIZON = 500
 # Efficiency, deaths and items eaten per 1,000 steps, share of deaths by poison.
@@ -27,6 +27,16 @@ RATES = {
     "omniscient_seeker": (1.0, 3.0, 150.0, 0.0),
     "avoider": (None, 100.0, 0.0, 0.0),
 }
+WORLD = {
+    "size": 100,
+    "view_radius": 5,
+    "start_energy": 1.0,
+    "move_cost": 0.1,
+    "food_energy": 1.0,
+    "poison_energy": -2.0,
+    "food": [50, 200],
+    "poison": [20, 100],
+}
 SCRIPTED = ("random_walk", "omniscient_seeker", "avoider")
 
 
@@ -38,7 +48,7 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
     stated = thesis.load_thesis()
     results = {
         "manifest": runs.manifest(
-            {"mode": "all", "seed": 42, "world": {"size": 100, "move_cost": 0.1}},
+            {"mode": "all", "seed": 42, "world": WORLD},
             seeds,
             survival_horizon=HORIZON,
             wall_times={"training": 101.5, "evaluation": 40.2},
@@ -54,6 +64,7 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
             name: _goodhart_curve(draw, seeds) for name in ("proxy", "ground_truth")
         }
         results["phase_diagram"] = _phase_diagram(draw, num_runs)
+        results["verification"] = _verification(modes)
     return runs.plain(results)
 
 
@@ -107,14 +118,16 @@ def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> dict[str
         return run
     progress = np.linspace(0, 1, 40)
     reached = (share or 0.5) + (0.6 - (share or 0.5)) * np.exp(-6 * progress)
+    efficient = (reached + draw.normal(size=40) * 0.01).clip(0, 1)
     run["training"] = {
         "steps": 1_000_000,
         "steps_to_99_efficiency": 200_000 if efficiency and efficiency > 0.99 else None,
         "converged": seed != 43,
         "history": {
             "steps": (progress * 1e6).tolist(),
-            "efficiency": (reached + draw.normal(size=40) * 0.01).clip(0, 1).tolist(),
-            "mean_reward": (0.1 * (1 - np.exp(-5 * progress))).tolist(),
+            "food": (0.15 * efficient).tolist(),
+            "poison": (0.15 * (1 - efficient)).tolist(),
+            "reward": (0.1 * (1 - np.exp(-5 * progress))).tolist(),
             "entropy": (2.08 * np.exp(-2 * progress)).tolist(),
         },
     }
@@ -159,16 +172,34 @@ def _phase_diagram(draw, num_runs) -> list[dict[str, Any]]:
     return cells
 
 
+def _verification(modes) -> dict[str, Any]:
+    floor = verification.survival_floor(modes)
+    liking = {"ground_truth": (1.0, -2.0), "proxy": (0.5, 1.0), "ground_truth_blinded": (0.3, -1.0)}
+    checks = {}
+    for name, (food, poison) in liking.items():
+        pay = jnp.array([0.0, food, poison])
+        found = verification.directional_accuracy(lambda view, pay=pay: _lean(pay, view), 5)
+        checks[name] = {
+            "directions": dict(vars(found)),
+            "converged": True,
+            "survival_floor": floor[name],
+        }
+    return checks
+
+
+def _lean(pay: jax.Array, view: jax.Array) -> jax.Array:
+    """Logits that lean towards what pays, and the more the nearer it is."""
+    offset = np.mgrid[-5:6, -5:6][:, :, :, None] - np.array(world.MOVES).T[::-1, None, None]
+    nearness = jnp.asarray(np.exp(-1.2 * np.abs(offset).max(axis=0)), jnp.float32)
+    return 12 * jnp.einsum("yx,yxa->a", pay[view], nearness)
+
+
 def make_replay(steps: int = 400) -> dict[str, Any]:
     """Recordings of agents that lean towards what pays, in one real world."""
     rules = world.make_world(food=(120, 120), poison=(90, 90))
-    distance = np.abs(
-        np.mgrid[-5:6, -5:6][:, :, :, None] - np.array(world.MOVES).T[::-1, None, None]
-    )
-    nearness = jnp.asarray(np.exp(-1.2 * distance.max(axis=0)), jnp.float32)
 
-    def lean(pay: jax.Array, critical: jax.Array, view: jax.Array) -> tuple[jax.Array, jax.Array]:
-        logits = 12 * jnp.einsum("yx,yxa->a", pay[view], nearness)
+    def act(pay, critical, view, look):
+        logits = _lean(pay, view)
         return logits, jnp.where(critical, jax.nn.logsumexp(logits) - jnp.log(8.0), jnp.nan)
 
     agents = {
@@ -178,7 +209,7 @@ def make_replay(steps: int = 400) -> dict[str, Any]:
     }
     recordings = {}
     for name, (perceive, pay) in agents.items():
-        agent = Partial(lean, jnp.array(pay), jnp.array(name != "random_walk"))
+        agent = Partial(act, jnp.array(pay), jnp.array(name != "random_walk"))
         recordings[name] = perceive, render.record(jax.random.key(3), rules, agent, steps)
     return render.replay(rules, recordings)
 
