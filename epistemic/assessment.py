@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.resources
+import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -164,3 +166,19 @@ def score_tables(cards: Sequence[Card], rows: Rows, seed: int) -> dict[str, Any]
     member = np.zeros((len(cards), 1), int)
     counted = _count(label, said, subject, member, len(subjects), 1)
     return metrics.measure(metrics.seed, metrics.resample(counted, seed).at(0, 0))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json."""
+    text = importlib.resources.files("epistemic").joinpath("results.schema.json").read_text("utf-8")
+    return json.loads(text)
+
+
+def plain_metrics(systems: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    """Values alone by system, as the published metrics.json has them, under the seed convention."""
+    return {
+        name: {
+            key: entry["value"] for key, entry in (s["conventions"]["seed"] | s["beside"]).items()
+        }
+        for name, s in systems.items()
+    }
