@@ -1,0 +1,120 @@
+import re
+
+import jinja2
+import pytest
+
+from evidence import report
+from evidence.stats import Measurement
+
+EFFICIENCY = Measurement(0.99784, 0.99662, 0.99906, 5, "run", "t 95%")
+
+
+def rendered(source: str, file: str = "page.html", **context) -> str:
+    """Render a template given as text, with the filters and rules of `report.render`."""
+    environment = report._environment("evidence").overlay(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.DictLoader({file: source}), jinja2.PackageLoader("evidence")]
+        )
+    )
+    return environment.get_template(file).render(**context)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "printed"),
+    [
+        (EFFICIENCY, "99.8% [99.7, 99.9]"),
+        (EFFICIENCY._asdict(), "99.8% [99.7, 99.9]"),
+        (Measurement(0.5, None, None, 1, "run", "no interval"), "50.0%"),
+        (Measurement(None, None, None, 3, "run", "undefined"), "–"),
+        (0.439, "43.9%"),
+        (-0.0004, "0.0%"),
+        (-0.011, "−1.1%"),
+        (None, "–"),
+    ],
+)
+def test_percent(quantity, printed):
+    assert report.percent(quantity) == printed
+
+
+@pytest.mark.parametrize(
+    ("quantity", "digits", "printed"),
+    [
+        (Measurement(1.4431, 1.308, 1.5779, 5, "run", "t 95%"), None, "1.44 [1.31, 1.58]"),
+        (Measurement(99.6, 95.04, 104.2, 5, "run", "t 95%"), None, "99.6 [95.0, 104.2]"),
+        (Measurement(1234.4, 1100.0, 1400.0, 5, "run", "t 95%"), None, "1,234 [1,100, 1,400]"),
+        (Measurement(0.0, 0.0, 0.0, 5, "run", "constant data"), None, "0.00 [0.00, 0.00]"),
+        # Infinite ends are null in JSON: a ratio whose denominator may be 0.
+        (Measurement(69.0, 12.5, None, 3, "run", "Fieller 95%"), None, "69.0 [12.5, ∞)"),
+        (Measurement(69.0, 12.5, float("inf"), 3, "run", "Fieller 95%"), 0, "69 [12, ∞]"),
+        (5_734_400, None, "5,734,400"),
+        (0.01234, None, "0.0123"),
+        (-2.0, 1, "−2.0"),
+        (float("nan"), 1, "–"),
+        (None, None, "–"),
+    ],
+)
+def test_number(quantity, digits, printed):
+    assert report.number(quantity, digits) == printed
+
+
+def test_p_values_are_printed_as_journals_do():
+    assert [report.p_value(p) for p in (0.04951, 0.001, 0.00099, 0.0, None)] == [
+        "0.050",
+        "0.001",
+        "< 0.001",
+        "< 0.001",
+        "–",
+    ]
+
+
+def test_html_tells_how_an_interval_was_made_and_escapes_everything():
+    hostile = EFFICIENCY._replace(method='"><script>alert(1)</script>')
+    page = rendered("{{ m | percent }} {{ name }}", m=hostile, name="<b>proxy</b>")
+    assert 'class="interval">[99.7, 99.9]</span>' in page
+    assert ", 5 runs" in page
+    assert "<script>" not in page and "<b>" not in page
+    assert "&lt;b&gt;proxy&lt;/b&gt;" in page
+
+
+def test_markdown_is_plain_text():
+    assert rendered("{{ m | percent }}", "page.md", m=EFFICIENCY) == "99.8% [99.7, 99.9]"
+
+
+def test_a_name_that_is_not_given_is_an_error():
+    with pytest.raises(jinja2.UndefinedError, match="verdict"):
+        rendered("{{ verdict }}")
+
+
+def test_a_missing_template_is_named():
+    with pytest.raises(jinja2.TemplateNotFound, match=r"nothing\.html"):
+        report.render("evidence", "nothing.html")
+
+
+def test_the_base_page_fetches_nothing():
+    page = report.render("evidence", "base.html")
+    assert not re.search(r"(src|href)=\"(?!#|data:)|@import|url\((?!#|data:)", page)
+
+
+def test_parts_show_a_verdict_and_where_results_come_from():
+    manifest = {
+        "configuration": {"seed": 7},
+        "seeds": [7, 8],
+        "versions": {"jax": "0.10"},
+        "device": {"count": 2, "kind": "cpu", "cpu": "EPYC", "cores": 2},
+        "commit": None,
+        "finished": "2026-01-01T00:00:00Z",
+    }
+    thesis = {"verdict": "falsified", "deciding_condition": "gap < 0.1"}
+    page = rendered(
+        '{% import "parts.html" as parts %}{{ parts.verdict(thesis, "Proxies hurt.") }}'
+        '{{ parts.provenance(manifest) }}{% call parts.figure("<svg/>", "a curve") %}'
+        "What {{ name }} shows.{% endcall %}",
+        thesis=thesis,
+        manifest=manifest,
+        name="<it>",
+    )
+    assert 'class="verdict falsified"' in page and "Falsified" in page
+    assert "gap &lt; 0.1" in page
+    assert "installed from a package" in page and "7, 8" in page
+    assert '<div role="img" aria-label="a curve"><svg/></div>' in page
+    assert "What &lt;it&gt; shows." in page

@@ -1,0 +1,101 @@
+import json
+import math
+import os
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import evidence
+from evidence import runs
+from evidence.stats import Measurement
+
+
+def test_plain_turns_everything_into_json():
+    value = {
+        "measured": Measurement(0.5, float("-inf"), None, 3, "run", "t 95%"),
+        "arrays": (jnp.array([1, 2]), np.float32(0.5), np.array([np.nan, 1.0])),
+        4: math.nan,
+    }
+    assert runs.plain(value) == {
+        "measured": {
+            "value": 0.5,
+            "low": None,
+            "high": None,
+            "n": 3,
+            "unit": "run",
+            "method": "t 95%",
+        },
+        "arrays": [[1, 2], 0.5, [None, 1.0]],
+        "4": None,
+    }
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    results = {"modes": {"proxy": {"runs": [1, 2]}}, "text": "Å\n"}
+    runs.write_json(tmp_path / "deep" / "results.json", results)
+    assert evidence.load(tmp_path / "deep") == results
+
+
+def test_loading_a_folder_without_results_says_so(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"is .* the output folder of a run"):
+        evidence.load(tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    path = runs.write_text(tmp_path / "results.json", "old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        runs.write_text(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_schema_is_checked_before_anything_is_written(tmp_path):
+    schema = {"properties": {"runs": {"items": {"required": ["seed"]}}}}
+    with pytest.raises(ValueError, match=r"results\.json at \$\.runs\[1\]: 'seed' is a required"):
+        runs.write_json(tmp_path / "results.json", {"runs": [{"seed": 1}, {}]}, schema)
+    assert not (tmp_path / "results.json").exists()
+
+
+def test_a_schema_sees_what_json_will_hold(tmp_path):
+    schema = {"properties": {"x": {"type": "null"}}}
+    path = runs.write_json(tmp_path / "results.json", {"x": math.nan}, schema)
+    assert json.loads(path.read_text()) == {"x": None}
+
+
+def test_jsonl_grows_by_whole_lines(tmp_path):
+    path = tmp_path / "new" / "metrics.jsonl"
+    for step in range(3):
+        runs.append_jsonl(path, {"step": step, "loss": np.float32(0.5), "bad": math.inf})
+    records = list(runs.read_jsonl(path, required=("step",)))
+    assert [record["step"] for record in records] == [0, 1, 2]
+    assert records[0] == {"step": 0, "loss": 0.5, "bad": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1}\n{"a": 2', "line 2: not JSON"),
+        ('{"a": 1}\n\n[1]\n', "line 3: a JSON object is needed"),
+        ('{"a": 1}\n{"b": 2}\n', "line 2: the field 'a' is missing"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, text, message):
+    path = tmp_path / "cards.jsonl"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        list(runs.read_jsonl(path, required=("a",)))
+
+
+def test_a_manifest_says_what_made_the_results():
+    made = runs.manifest({"seed": np.int64(3)}, [3, 4], wall_time=np.float32(1.5))
+    assert made["configuration"] == {"seed": 3} and made["seeds"] == [3, 4]
+    assert made["wall_time"] == 1.5
+    assert {"python", "jax", "numpy"} <= set(made["versions"])
+    assert made["device"]["count"] >= 1 and made["device"]["platform"]
+    json.dumps(made)
