@@ -20,6 +20,8 @@ import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+Values = ArrayLike | Sequence[float | None]
+"""One value a replicate; None, NaN and infinity mean that it is undefined there."""
 
 
 class Measurement(NamedTuple):
@@ -98,7 +100,7 @@ class VarianceComponents(NamedTuple):
 # ---- intervals over replicates -----------------------------------------------------------------
 
 
-def t_interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+def t_interval(values: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
     """Mean with Student's t interval.
 
     Args:
@@ -120,7 +122,7 @@ def t_interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Mea
 
 
 def bootstrap_interval(
-    values: ArrayLike,
+    values: Values,
     unit: str,
     statistic: Callable[..., Any] = np.mean,
     *,
@@ -139,8 +141,8 @@ def bootstrap_interval(
       seed: of the resampling.
 
     Returns:
-      A Measurement whose method names the fallback where BCa is undefined: no interval's width
-      for constant data, percentiles where the bias correction is infinite.
+      A Measurement whose method names what stood in where BCa is undefined: the point itself for
+      constant data, percentiles where the bias correction is infinite.
     """
     data, note = _defined(values)
     if len(data) < 2:
@@ -154,37 +156,35 @@ def bootstrap_interval(
 _FEW = 10
 
 
-def interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+def interval(values: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
     """Mean with the interval that suits the number of replicates: t below 10, BCa from 10 on."""
     few = len(_defined(values)[0]) < _FEW
     return (t_interval if few else bootstrap_interval)(values, unit, confidence=confidence)
 
 
-def other_interval(values: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+def other_interval(values: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
     """The interval that `interval` did not choose, to stand beside it."""
     few = len(_defined(values)[0]) < _FEW
     return (bootstrap_interval if few else t_interval)(values, unit, confidence=confidence)
 
 
 def difference_interval(
-    a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95
+    a: Values, b: Values, unit: str, *, confidence: float = 0.95
 ) -> Measurement:
     """Mean of `a` minus mean of `b`, independent groups: Welch's t below 10 in either, else BCa.
 
     `n` is the size of the smaller group.
     """
-    (x, _), (y, _) = _defined(a), _defined(b)
-    welch_interval = welch(a, b, unit, confidence=confidence).difference
-    if min(len(x), len(y)) < _FEW:
-        return welch_interval
+    (x, note_x), (y, note_y) = _defined(a), _defined(b)
+    n = min(len(x), len(y))
+    if n < _FEW:
+        return welch(a, b, unit, confidence=confidence).difference
     value = float(x.mean() - y.mean())
     low, high, method = _bca((x, y), _mean_difference, value, confidence, 10_000, 0)
-    return welch_interval._replace(low=low, high=high, method=method)
+    return Measurement(value, low, high, n, unit, method + (note_x or note_y))
 
 
-def ratio_interval(
-    a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95
-) -> Measurement:
+def ratio_interval(a: Values, b: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
     """Mean of `a` over mean of `b`, independent groups of quantities that cannot be negative.
 
     Fieller's (1954) set, all ratios r at which a Welch test does not reject mean(a) = r mean(b),
@@ -303,7 +303,7 @@ def cluster_bootstrap(
     generator = np.random.default_rng(seed)
     flat = data.reshape(n, -1)
     draws = []
-    for size in _batches(resamples, n):
+    for size in _batches(resamples, max(n, flat.shape[1])):
         weights = generator.multinomial(n, np.full(n, 1 / n), size=size) / n
         draws.append(_apply(statistic, (weights @ flat).reshape(size, *data.shape[1:])))
     value = float(_apply(statistic, data.mean(axis=0, keepdims=True))[0])
@@ -383,7 +383,7 @@ def variance_components(groups: Sequence[ArrayLike]) -> VarianceComponents:
 # ---- tests and effect sizes ---------------------------------------------------------------------
 
 
-def welch(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Comparison:
+def welch(a: Values, b: Values, unit: str, *, confidence: float = 0.95) -> Comparison:
     """Welch's t-test of two independent means, variances free to differ.
 
     Args:
@@ -410,7 +410,7 @@ def welch(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) ->
     return _t_comparison(mean_x - mean_y, error, df, n, unit, "Welch t", note, confidence)
 
 
-def paired(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Comparison:
+def paired(a: Values, b: Values, unit: str, *, confidence: float = 0.95) -> Comparison:
     """Paired t-test: `a` and `b` measured on the same replicates, in the same order."""
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.shape != y.shape:
@@ -425,7 +425,7 @@ def paired(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -
     return _t_comparison(mean, error, n - 1, n, unit, "paired t", note, confidence)
 
 
-def cohens_d(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+def cohens_d(a: Values, b: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
     """Difference of means in pooled standard deviations (Cohen 1988).
 
     The interval inverts the noncentral t distribution, exact for normal data of equal variance.
@@ -437,7 +437,7 @@ def cohens_d(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95)
     return _standardised(a, b, unit, confidence, corrected=False)
 
 
-def hedges_g(a: ArrayLike, b: ArrayLike, unit: str, *, confidence: float = 0.95) -> Measurement:
+def hedges_g(a: Values, b: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
     """Cohen's d without its bias in small samples (Hedges 1981), which overstates by 25% at n=3."""
     return _standardised(a, b, unit, confidence, corrected=True)
 
@@ -594,7 +594,7 @@ def _percent(confidence: float) -> str:
     return f"{100 * confidence:g}%"
 
 
-def _defined(values: ArrayLike) -> tuple[Array, str]:
+def _defined(values: Values) -> tuple[Array, str]:
     """The values that exist, and a note for the method where some do not."""
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1:
@@ -649,7 +649,7 @@ def _t_comparison(
 
 
 def _standardised(
-    a: ArrayLike, b: ArrayLike, unit: str, confidence: float, *, corrected: bool
+    a: Values, b: Values, unit: str, confidence: float, *, corrected: bool
 ) -> Measurement:
     (x, _), (y, _) = _defined(a), _defined(b)
     n = min(len(x), len(y))
@@ -662,10 +662,9 @@ def _standardised(
     scale = math.sqrt(1 / len(x) + 1 / len(y))
     t = float(x.mean() - y.mean()) / pooled / scale
     tail = (1 - confidence) / 2
-    log_gamma = math.lgamma
-    bias = log_gamma(df / 2) - log_gamma((df - 1) / 2) - 0.5 * math.log(df / 2) if df > 1 else 0
+    bias = math.lgamma(df / 2) - math.lgamma((df - 1) / 2) - 0.5 * math.log(df / 2)
     factor = scale * (math.exp(bias) if corrected else 1.0)
-    low, high = (factor * _noncentrality(t, df, 1 - tail), factor * _noncentrality(t, df, tail))
+    low, high = (factor * _noncentrality(t, df, p) for p in (1 - tail, tail))
     return Measurement(factor * t, low, high, n, unit, f"noncentral t {_percent(confidence)}")
 
 

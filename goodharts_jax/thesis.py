@@ -21,6 +21,7 @@ from pydantic import model_validator
 from evidence import stats
 from evidence.config import Settings, build
 from evidence.stats import Measurement
+from goodharts_jax.world import FOOD, POISON
 
 Modes = Mapping[str, Mapping[str, Any]]
 Runs = Sequence[Mapping[str, Any]]
@@ -273,6 +274,43 @@ def comparisons(modes: Modes, metric: str, thesis: Thesis) -> list[dict[str, Any
                 }
             )
     return rows
+
+
+def spread(
+    eaten: Sequence[ArrayLike], deaths: Sequence[ArrayLike], steps: int
+) -> dict[str, dict[str, Any]]:
+    """World-level quantities of one mode, and how much of their spread lies between runs.
+
+    Args:
+      eaten: i[worlds, kinds] for each run, items of each kind eaten in each world.
+      deaths: i[worlds] for each run.
+      steps: lived in each world.
+
+    Returns:
+      For overall_efficiency and deaths_per_1k_steps: `measured`, by a hierarchical bootstrap
+      over runs and then worlds, and the standard deviations `between_runs` and `within_runs`
+      (between worlds of one run; worlds where nothing was eaten have no efficiency), None for
+      fewer than two runs.
+    """
+    meals = [np.asarray(run, dtype=np.float64)[:, [FOOD, POISON]] for run in eaten]
+    rates = [1000 * np.asarray(run, dtype=np.float64) / steps for run in deaths]
+    fed = [m[m.sum(axis=1) > 0] for m in meals]
+    efficiencies = [m[:, 0] / m.sum(axis=1) for m in fed]
+
+    def told(groups: list[np.ndarray], worlds: list[np.ndarray], statistic: Any) -> dict[str, Any]:
+        measured = stats.hierarchical_bootstrap(groups, statistic, UNIT, resamples=2000)
+        enough = len(worlds) > 1 and min(map(len, worlds)) > 1
+        parts = stats.variance_components(worlds) if enough else None
+        return {
+            "measured": measured,
+            "between_runs": math.sqrt(parts.between) if parts else None,
+            "within_runs": math.sqrt(parts.within) if parts else None,
+        }
+
+    return {
+        "overall_efficiency": told(meals, efficiencies, lambda m: m[:, 0] / m.sum(axis=1)),
+        "deaths_per_1k_steps": told(rates, rates, lambda m: m),
+    }
 
 
 def cautions(modes: Modes) -> list[str]:

@@ -175,6 +175,25 @@ def test_comparisons_correct_within_families():
     assert main["cohens_d"].value > main["hedges_g"].value > 3
 
 
+def test_spread_tells_runs_from_worlds():
+    generator = np.random.default_rng(3)
+    shares, rates = generator.normal(0.5, 0.1, 12), 20 * np.exp(generator.normal(0, 0.3, 12))
+    totals = generator.poisson(300, (12, 100))
+    food = generator.binomial(totals, shares[:, None])
+    eaten = np.stack([np.zeros_like(food), food, totals - food], axis=-1)
+    eaten[:, 0] = 0  # a world in each run where nothing was eaten
+    deaths = generator.poisson(rates[:, None], (12, 100))
+    found = thesis.spread(list(eaten), list(deaths), 1000)
+    efficiency, death_rate = found["overall_efficiency"], found["deaths_per_1k_steps"]
+    assert efficiency["measured"].low < shares.mean() < efficiency["measured"].high
+    assert efficiency["between_runs"] == pytest.approx(shares.std(ddof=1), rel=0.1)
+    assert efficiency["within_runs"] == pytest.approx(0.5 / 300**0.5, rel=0.1)
+    assert death_rate["between_runs"] == pytest.approx(rates.std(ddof=1), rel=0.1)
+    assert death_rate["within_runs"] == pytest.approx(rates.mean() ** 0.5, rel=0.15)
+    alone = thesis.spread(eaten[:1], deaths[:1], 1000)["overall_efficiency"]
+    assert alone["between_runs"] is None and alone["measured"].low is None
+
+
 def test_cautions_name_what_is_too_little():
     said = thesis.cautions({"proxy": mode([0.4, 0.5], deaths=0.1, steps=100_000), "truth": TRUTH})
     assert said == [
