@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from omegaconf import OmegaConf
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -35,13 +35,24 @@ def build(model: type[Model], node: Any, at: str) -> Model:
 
 
 def _explain(model: type[Settings], at: str, error: Any) -> str:
-    place = ".".join([at, *(str(part) for part in error["loc"])])
+    parts = [str(part) for part in error["loc"]]
+    place = ".".join([at, *parts] if at else parts)
     if error["type"] == "extra_forbidden":
-        return f"{place}: no such setting; {at} has {', '.join(model.model_fields)}"
+        return f"{place}: no such setting; there are {', '.join(_siblings(model, parts))}"
     if error["type"] == "missing":
         return f"{place}: this setting is missing"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
         # Raised by a validator of ours, which names the settings and the fix itself.
-        return message if message.startswith(at) else f"{place}: {message}"
+        return message if message.startswith(place) else f"{place}: {message}"
     return f"{place}={error['input']!r}: {message[0].lower()}{message[1:]}"
+
+
+def _siblings(model: type[Settings], parts: list[str]) -> list[str]:
+    """The settings beside the one at the end of a path."""
+    owner: Any = model
+    for part in parts[:-1]:
+        inner = owner.model_fields[part].annotation if part in owner.model_fields else None
+        # A setting inside a mapping's values, such as modes.NAME.pays, has their type.
+        owner = inner if isinstance(inner, type) else get_args(inner)[-1] if inner else owner
+    return list(owner.model_fields)

@@ -170,7 +170,9 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
             except json.JSONDecodeError as error:
                 raise ValueError(f"{path}, line {number}: not JSON ({error.msg})") from error
             if not isinstance(record, dict):
-                raise ValueError(f"{path}, line {number}: a JSON object is needed, not {line[:40]!r}")
+                raise ValueError(
+                    f"{path}, line {number}: a JSON object is needed, not {line[:40]!r}"
+                )
             for field in required:
                 if field not in record:
                     raise ValueError(f"{path}, line {number}: the field {field!r} is missing")

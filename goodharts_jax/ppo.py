@@ -6,7 +6,7 @@ calls `start` and then `advance` as often as it likes; both ways end in the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,7 @@ class Plan:
     episode_length: int = 512
     epochs: int = 4
     num_minibatches: int = 4
-    network: ActorCritic = ActorCritic()
+    network: ActorCritic = field(default_factory=ActorCritic)
 
     @property
     def steps_per_update(self) -> int:
@@ -349,9 +349,7 @@ def _between(ends: jax.Array, progress: jax.Array) -> jax.Array:
     return ends[0] + (ends[1] - ends[0]) * jnp.clip(progress, 0, 1)
 
 
-def _renew(
-    plan: Plan, world: World, worlds: State, update: jax.Array, key: chex.PRNGKey
-) -> State:
+def _renew(plan: Plan, world: World, worlds: State, update: jax.Array, key: chex.PRNGKey) -> State:
     """Make one slice of the worlds anew: densities change, and an endless life is truncated."""
     size = plan.num_worlds // plan.num_slices
     first = (update % plan.num_slices) * size

@@ -1,0 +1,93 @@
+"""One program over many runs on whatever devices there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+_AXIS = "runs"
+
+
+def prepare(compilation_cache: bool | str = True) -> None:
+    """Set JAX up for an experiment; call before JAX is first used.
+
+    One CPU device a core, since one small run can't fill two cores and two runs can; and compiled
+    programs kept on disk, so that a second run starts at once.
+
+    Args:
+      compilation_cache: True for the user's cache folder, a path, or False for none.
+    """
+    jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    if compilation_cache is False:
+        return
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "goodharts-jax"
+    folder = default if compilation_cache is True else Path(compilation_cache)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def over_runs(function: Callable[..., Any], *, donate: bool = False) -> Callable[..., Any]:
+    """Lift a function of one run to a whole population, spread over all local devices.
+
+    Args:
+      function: `(shared, run) -> result`, pure; `run` and `result` are pytrees of one run.
+      donate: whether the memory of `runs` may be used for the results.
+
+    Returns:
+      `(shared, runs) -> results`, jitted, where every leaf of `runs` and `results` has a leading
+      axis of runs. On an accelerator a device's runs are vmapped; on a CPU they go one after
+      another, since the caches hold one run and not ten (benchmarks/population.py). Runs that
+      don't divide among the devices are padded by the last and dropped again.
+    """
+    compiled: dict[Mesh, Any] = {}
+
+    def build(mesh: Mesh) -> Any:
+        def local(shared: Any, runs: Any) -> Any:
+            one = partial(function, shared)
+            return jax.vmap(one)(runs) if _is_accelerator() else jax.lax.map(one, runs)
+
+        spread = jax.shard_map(
+            local,
+            mesh=mesh,
+            in_specs=(PartitionSpec(), PartitionSpec(_AXIS)),
+            out_specs=PartitionSpec(_AXIS),
+            check_vma=False,
+        )
+        return jax.jit(spread, donate_argnums=1 if donate else ())
+
+    def apply(shared: Any, runs: Any) -> Any:
+        num_runs = jax.tree.leaves(runs)[0].shape[0]
+        mesh = run_mesh(num_runs)
+        if mesh not in compiled:
+            compiled[mesh] = build(mesh)
+        padded = _pad(runs, -num_runs % mesh.size)
+        padded = jax.device_put(padded, NamedSharding(mesh, PartitionSpec(_AXIS)))
+        shared = jax.device_put(shared, NamedSharding(mesh, PartitionSpec()))
+        results = compiled[mesh](shared, padded)
+        return jax.tree.map(lambda x: x[:num_runs], results) if padded is not runs else results
+
+    return apply
+
+
+def run_mesh(num_runs: int) -> Mesh:
+    """The devices that a population of this size runs on, as one axis."""
+    devices = jax.local_devices()[:num_runs]
+    return jax.make_mesh((len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
+
+
+def _pad(runs: Any, extra: int) -> Any:
+    if extra == 0:
+        return runs
+    return jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[-1:], extra, 0)]), runs)
+
+
+def _is_accelerator() -> bool:
+    return jax.default_backend() != "cpu"

@@ -1,0 +1,281 @@
+"""The settings of a Goodhart experiment: validated once, before anything compiles.
+
+Each class is one folder of `conf/goodhart/`, where every setting is explained.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import jax
+from annotated_types import Ge, Gt, Le
+from omegaconf import OmegaConf
+from pydantic import Field, field_validator, model_validator
+
+from evidence.config import Settings, build
+from goodharts_jax import modes, networks, ppo, world
+
+Count = Annotated[int, Ge(1)]
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+
+
+class WorldSettings(Settings):
+    """See `conf/goodhart/world/`."""
+
+    size: Count
+    view_radius: Count
+    start_energy: Positive
+    move_cost: NonNegative
+    food_energy: float
+    poison_energy: float
+    food: tuple[Annotated[int, Ge(0)], Annotated[int, Ge(0)]]
+    poison: tuple[Annotated[int, Ge(0)], Annotated[int, Ge(0)]]
+
+    @field_validator("start_energy", "move_cost", "food_energy", "poison_energy")
+    @classmethod
+    def _in_units(cls, energy: float) -> float:
+        steps = energy / world.ENERGY_UNIT
+        if abs(steps - round(steps)) > 1e-6:
+            raise ValueError(
+                f"{energy} is no multiple of {world.ENERGY_UNIT}, the unit that energy is counted in"
+            )
+        return energy
+
+    @field_validator("food", "poison")
+    @classmethod
+    def _ordered(cls, counts: tuple[int, int]) -> tuple[int, int]:
+        if counts[0] > counts[1]:
+            raise ValueError(f"{list(counts)}: the least number comes first")
+        return counts
+
+    @model_validator(mode="after")
+    def _fits(self) -> WorldSettings:
+        least = 2 * self.view_radius + 1
+        if self.size < least:
+            raise ValueError(
+                f"world.size={self.size} is smaller than the view; enlarge it to {least} or more, "
+                f"or lower world.view_radius={self.view_radius}"
+            )
+        items, free = self.food[1] + self.poison[1], self.size**2 - 2
+        if items > free:
+            raise ValueError(
+                f"world.food and world.poison: up to {items:,} items do not fit on a "
+                f"{self.size}x{self.size} torus ({free:,} cells beside the agent's and one to "
+                "grow back on); lower them or enlarge world.size"
+            )
+        return self
+
+    def build(self) -> world.World:
+        """The world's rules."""
+        return world.make_world(**self.model_dump())
+
+
+class Sees(Settings):
+    """What the two items look like to a mode."""
+
+    food: tuple[float, float]
+    poison: tuple[float, float]
+    noise: NonNegative | None = None
+
+
+class Pays(Settings):
+    """What a mode is paid for."""
+
+    food: float
+    poison: float
+    move_cost: float = 0.0
+    death: float = 0.0
+    near_food: float = 0.0
+
+
+class ModeSettings(Settings):
+    """See `conf/goodhart/mode/`."""
+
+    sees: Sees
+    pays: Pays
+    mortal: bool = True
+
+    def build(self, move_cost: float) -> modes.Mode:
+        """The mode's row of numbers, in a world where a step costs `move_cost`."""
+        return modes.make_mode(
+            self.sees.food,
+            self.sees.poison,
+            self.pays.food,
+            self.pays.poison,
+            pay_step=self.pays.move_cost * move_cost,
+            pay_death=self.pays.death,
+            shaping=self.pays.near_food,
+            mortal=self.mortal,
+            noise=self.sees.noise,
+        )
+
+
+class NetworkSettings(Settings):
+    """See `conf/goodhart/network/`."""
+
+    features: tuple[Count, ...]
+    hidden: tuple[Count, ...]
+
+
+class PPOSettings(Settings):
+    """See `conf/goodhart/ppo/`."""
+
+    num_worlds: Count
+    rollout_length: Count
+    episode_length: Count
+    epochs: Count
+    num_minibatches: Count
+    learning_rate: tuple[Positive, NonNegative]
+    entropy_weight: tuple[NonNegative, NonNegative]
+    clip: Positive
+    discount: Share
+    trace: Share
+    value_weight: NonNegative
+    max_grad_norm: Positive
+
+    @model_validator(mode="after")
+    def _divides(self) -> PPOSettings:
+        if self.episode_length % self.rollout_length:
+            raise ValueError(
+                f"ppo.episode_length={self.episode_length} is no multiple of "
+                f"ppo.rollout_length={self.rollout_length}: worlds are made anew between rollouts"
+            )
+        slices = self.episode_length // self.rollout_length
+        for name, parts in (
+            ("num_minibatches", self.num_minibatches),
+            ("episode_length / ppo.rollout_length", slices),
+        ):
+            if self.num_worlds % parts:
+                raise ValueError(
+                    f"ppo.num_worlds={self.num_worlds} does not divide by ppo.{name}={parts}"
+                )
+        return self
+
+
+class EvaluationSettings(Settings):
+    """See `conf/goodhart/evaluation/`."""
+
+    temperature: Positive
+    deterministic: bool
+    survival_horizon: Count | None
+    world: str | None
+
+
+class BudgetSettings(Settings):
+    """See `conf/goodhart/budget/`."""
+
+    train_steps: Count
+    evaluation_worlds: Count
+    steps_per_world: Count
+
+
+class Interestingness(Settings):
+    """How interesting the two items are to the proxy."""
+
+    food: float
+    poison: float
+
+
+class Experiment(Settings):
+    """See `conf/goodhart/config.yaml`."""
+
+    modes: dict[str, ModeSettings] = Field(min_length=1)
+    world: WorldSettings
+    network: NetworkSettings
+    ppo: PPOSettings
+    evaluation: EvaluationSettings
+    budget: BudgetSettings
+    seed: Annotated[int, Ge(0), Le(2**31 - 1)]
+    runs: Count | None
+    interestingness: Interestingness
+    train: bool
+    checkpoint: str | None
+    resume: str | None
+    full_report: bool | None
+    compilation_cache: bool | str
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Experiment:
+        horizon, steps = self.evaluation.survival_horizon, self.budget.steps_per_world
+        if horizon is not None and horizon > steps:
+            raise ValueError(
+                f"evaluation.survival_horizon={horizon} lies beyond "
+                f"budget.steps_per_world={steps}; lower the one or raise the other"
+            )
+        if not self.train and self.checkpoint is None:
+            raise ValueError("train=false needs checkpoint=<output folder of a run>")
+        return self
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of each run of a mode."""
+        runs = self.runs or (1 if len(self.modes) == 1 else 3)
+        return list(range(self.seed, self.seed + runs))
+
+    @property
+    def horizon(self) -> int:
+        """Of the restricted mean survival, in steps."""
+        return self.evaluation.survival_horizon or self.budget.steps_per_world
+
+    @property
+    def temperature(self) -> float:
+        """Of the evaluated policies; 0 takes the likeliest action."""
+        return 0.0 if self.evaluation.deterministic else self.evaluation.temperature
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of each run, whole chunks of `chunk_updates`."""
+        updates = -(-self.budget.train_steps // self.plan.steps_per_update)
+        return -(-updates // self.chunk_updates) * self.chunk_updates
+
+    @property
+    def chunk_updates(self) -> int:
+        """Updates between two looks of the host: progress, checkpoints, the Goodhart curve."""
+        updates = -(-self.budget.train_steps // self.plan.steps_per_update)
+        return max(1, min(8, updates // 16))
+
+    @property
+    def plan(self) -> ppo.Plan:
+        """What changes the compiled training program."""
+        sizes = ("num_worlds", "rollout_length", "episode_length", "epochs", "num_minibatches")
+        network = networks.ActorCritic(self.network.features, self.network.hidden)
+        return ppo.Plan(**{name: getattr(self.ppo, name) for name in sizes}, network=network)
+
+    @property
+    def hyper(self) -> ppo.Hyper:
+        """What merely changes its numbers."""
+        return ppo.make_hyper(
+            self.num_updates,
+            learning_rate=self.ppo.learning_rate,
+            entropy_weight=self.ppo.entropy_weight,
+            clip=self.ppo.clip,
+            discount=self.ppo.discount,
+            trace=self.ppo.trace,
+            value_weight=self.ppo.value_weight,
+            max_grad_norm=self.ppo.max_grad_norm,
+        )
+
+    def rows(self) -> dict[str, modes.Mode]:
+        """Each mode's row of numbers, by name."""
+        return {name: mode.build(self.world.move_cost) for name, mode in self.modes.items()}
+
+
+def read(config: Any) -> Experiment:
+    """The validated settings from Hydra's configuration or plain data.
+
+    Raises:
+      ValueError: one line for each setting that is wrong, with its value and what is allowed.
+    """
+    data = OmegaConf.to_container(config, resolve=True) if OmegaConf.is_config(config) else config
+    return build(Experiment, data, "")
+
+
+def runs_of(rows: dict[str, modes.Mode], seeds: list[int]) -> tuple[modes.Mode, jax.Array]:
+    """Modes and keys of all runs, mode by mode; leading axis [modes * seeds].
+
+    Runs of equal seed share their key, so that they differ in their mode alone.
+    """
+    keys = jax.vmap(jax.random.key)(jax.numpy.array(seeds * len(rows), jax.numpy.uint32))
+    return modes.stack([row for row in rows.values() for _ in seeds]), keys
