@@ -39,7 +39,7 @@ def assess(
     """
     names = list(answers)
     label = np.array([LABELS.index(card.label) for card in cards], np.int32)
-    subjects, subject = np.unique([card.claim.subj for card in cards], return_inverse=True)
+    subjects, subject = np.unique([card.subject for card in cards], return_inverse=True)
     said = np.array(
         [[Answer[answers[name][card.id]["pred"]] for card in cards] for name in names], np.int32
     )
@@ -158,14 +158,50 @@ def _latency(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {"median": float(np.median(seconds)), "p95": float(np.percentile(seconds, 95))}
 
 
-def score_tables(cards: Sequence[Card], rows: Rows, seed: int) -> dict[str, Any]:
-    """The metrics of one system under the seed convention alone, for sweeps."""
+def scores(cards: Sequence[Card], rows: Rows, seed: int) -> dict[str, Any]:
+    """The four metrics of one system under the seed convention, for sweeps."""
+    return metrics.measure(metrics.seed, _drawn(cards, rows, seed))
+
+
+def compare_decks(
+    one: tuple[Sequence[Card], Mapping[str, Rows]],
+    other: tuple[Sequence[Card], Mapping[str, Rows]],
+    seed: int,
+) -> dict[str, Any]:
+    """How each system differs between two decks, and how much of that is the decks' own making.
+
+    Args:
+      one, other: cards with every system's rows. Systems that both decks have are compared.
+      seed: of the bootstrap.
+
+    Returns:
+      {system: {"as_dealt": {metric: Measurement}, "at_equal_labels": {...}}}: first minus second,
+      under the seed convention; at equal labels the decks' label ratios are taken out, so that what
+      is left is a real difference where its interval keeps clear of 0.
+    """
+    found = {}
+    for name in one[1]:
+        if name in other[1]:
+            pair = [
+                _drawn(cards, answers[name], seed + i)
+                for i, (cards, answers) in enumerate((one, other))
+            ]
+            found[name] = {
+                "as_dealt": metrics.difference(metrics.seed, *pair, paired=False),
+                "at_equal_labels": metrics.difference(
+                    lambda t: metrics.seed(metrics.at_equal_labels(t)), *pair, paired=False
+                ),
+            }
+    return found
+
+
+def _drawn(cards: Sequence[Card], rows: Rows, seed: int) -> Resampled:
     label = np.array([LABELS.index(card.label) for card in cards], np.int32)
-    subjects, subject = np.unique([card.claim.subj for card in cards], return_inverse=True)
+    subjects, subject = np.unique([card.subject for card in cards], return_inverse=True)
     said = np.array([[Answer[rows[card.id]["pred"]] for card in cards]], np.int32)
     member = np.zeros((len(cards), 1), int)
     counted = _count(label, said, subject, member, len(subjects), 1)
-    return metrics.measure(metrics.seed, metrics.resample(counted, seed).at(0, 0))
+    return metrics.resample(counted, seed).at(0, 0)
 
 
 def schema() -> dict[str, Any]:

@@ -242,21 +242,27 @@ def _interval(
 
 
 def difference(
-    ratios: Callable[[Any], Ratios], one: Resampled, other: Resampled
+    ratios: Callable[[Any], Ratios], one: Resampled, other: Resampled, paired: bool = True
 ) -> dict[str, Measurement]:
-    """Each ratio of `one` minus that of `other`, both from the same draws (`Resampled.at`)."""
+    """Each ratio of `one` minus that of `other`.
+
+    Args:
+      ratios: such as `seed`.
+      one, other: parts of the same draws (`Resampled.at`) if `paired`, else of independent ones.
+    """
+    subjects = one.by_subject.shape[0] + (0 if paired else other.by_subject.shape[0])
+    method = f"{'paired' if paired else 'two-deck'} cluster bootstrap 95%"
+    of_one, of_other = ratios(one.total), ratios(other.total)
+    drawn_one, drawn_other = ratios(one.drawn), ratios(other.drawn)
     found = {}
-    for name in ratios(one.total):
-        pair = [ratios(tables.total)[name] for tables in (one, other)]
-        subjects = one.by_subject.shape[0]
+    for name in of_one:
+        pair = (of_one[name], of_other[name])
         if any(ratio.denominator == 0 for ratio in pair):
             found[name] = Measurement(None, None, None, 0, "subject", "undefined: denominator 0")
             continue
-        value = pair[0].numerator / pair[0].denominator - pair[1].numerator / pair[1].denominator
-        spread = _divide(ratios(one.drawn)[name]) - _divide(ratios(other.drawn)[name])
-        low, high = _percentiles(spread)
-        method = "paired cluster bootstrap 95%"
-        found[name] = Measurement(float(value), low, high, subjects, "subject", method)
+        first, second = (float(ratio.numerator / ratio.denominator) for ratio in pair)
+        ends = _percentiles(_divide(drawn_one[name]) - _divide(drawn_other[name]))
+        found[name] = Measurement(first - second, *ends, subjects, "subject", method)
     return found
 
 
@@ -405,11 +411,11 @@ def _bins(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> list[dic
     ]
 
 
-def at_equal_labels(by_subject: np.ndarray) -> np.ndarray:
-    """Tables rescaled so that each label weighs the same in the total: f64[S, ..., 3, 5].
+def at_equal_labels(t: Any) -> Any:
+    """Tables as shares of each row, so that every label weighs the same: f64[..., 3, 5].
 
-    A metric that mixes labels (AP, FAR-NE) depends on the deck's label ratios; after this, two
-    decks differ by what the system does.
+    Metrics that mix labels (AP, FAR-NE) depend on a deck's label ratios; after this, two decks
+    differ by what the system does alone. ERROR stays out of the shares, as out of every ratio.
     """
-    cards = by_subject[..., :ERROR].sum(axis=(0, -1), keepdims=True)
-    return np.divide(by_subject, cards, out=np.zeros(by_subject.shape), where=cards > 0)
+    counted = t[..., :ERROR].sum(-1, keepdims=True)
+    return np.divide(t, counted, out=np.zeros(t.shape), where=counted > 0)
