@@ -71,11 +71,13 @@ class Response(NamedTuple):
       fired: bool[N].
       slot: i32[N], the slot that the event fell into.
       familiar: bool[N], whether its own bin had been seen before.
+      landed: bool[N], whether its own bin has a slot now; no fallback.
     """
 
     fired: Array
     slot: Array
     familiar: Array
+    landed: Array
 
 
 def empty(rule: LayerRule) -> Layer:
@@ -134,7 +136,8 @@ def present(
         bred_at=jnp.where(breeds, layer.tick, layer.bred_at),
         tick=layer.tick,
     )
-    return grown, Response(fired, choice.slot, choice.familiar & heard)
+    landed = heard & ~choice.fallback
+    return grown, Response(fired, choice.slot, landed & ~choice.created, landed)
 
 
 def probe(layer: Layer, value: Array, place: Array, rule: LayerRule) -> Response:
@@ -150,7 +153,35 @@ def probe(layer: Layer, value: Array, place: Array, rule: LayerRule) -> Response
     heard = jnp.arange(rule.capacity) < layer.active
     exists = read(layer.neurons.hits, choice.slot) > 0
     fired = exists & ((jnp.abs(value) > theta) | (strength > theta))
-    return Response(fired & heard, choice.slot, choice.familiar & heard)
+    familiar = heard & choice.familiar
+    return Response(heard & fired, choice.slot, familiar, familiar)
+
+
+def listen(
+    layer: Layer, value: Array, place: Array, rule: LayerRule, heard: Array | bool = True
+) -> tuple[Layer, Response]:
+    """Present an event to the neurons that know it; if none does, to the youngest alone.
+
+    So the neurons of a layer share one memory, each bin in one place: what is known inhibits the
+    rest, and what is new goes to the youngest, which breeds when it is full. The reference has a
+    lateral bus for inhibition but never reads it, and there all full neurons would breed at once.
+
+    Args:
+      layer: state before the event.
+      value: f32[], its magnitude.
+      place: f32[D], where it falls.
+      rule: the layer's rule; patience 1 for a memory that misses nothing.
+      heard: bool[], False for an event to be ignored.
+
+    Returns:
+      State after it, and the response; `landed` in no neuron if it is new and there is no room.
+    """
+    value = jnp.broadcast_to(value, (rule.capacity,))
+    place = jnp.broadcast_to(place, (rule.capacity, *place.shape))
+    known = probe(layer, value, place, rule).familiar
+    youngest = jnp.arange(rule.capacity) >= layer.active - 1  # and whom it may give birth to
+    driven = heard & jnp.where(jnp.any(known), known, youngest)
+    return present(layer, value, place, rule, driven=driven)
 
 
 def end_tick(layer: Layer) -> Layer:

@@ -1,0 +1,362 @@
+"""GrowNet asked questions: three learners. Answering is an extension of ours.
+
+The reference grows slots but has nothing that reads them out. These readouts add as little as
+possible, and doubt is always the same thing in them: the event of a question falls where no slot
+is. `grownet_lookup` holds facts, `grownet_vote` counts labels in the slots of an ensemble that
+sees statements through fixed random projections, and `grownet_two_layer` recalls the facts of a
+sample and puts them before an ensemble that was grown on other samples and holds their rules.
+
+The ensembles are n-tuple classifiers (Bledsoe and Browning, 1959; WISARD: Aleksander et al., 1984)
+whose memories grow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from evidence.answers import Answer
+from kubku.base_states import withheld
+from kubku.grownet import growth, memory
+from kubku.grownet.growth import Layer, LayerRule
+from kubku.grownet.memory import Memory
+from kubku.grownet.slots import SlotRule
+from kubku.halo import (
+    ATTRIBUTES,
+    BASE,
+    DERIVED,
+    FEATURES,
+    TEMPLATES,
+    Learner,
+    Sample,
+    Samples,
+    Statement,
+    features,
+)
+
+_DOUBT = np.eye(3, dtype=np.float32)[Answer.UNKNOWN]
+
+
+def opinion(votes: Array, familiar: Array, weight: Array) -> Array:
+    """The linear opinion pool (Stone, 1961) of an ensemble.
+
+    A neuron that knows the event says what share of its slot's votes each answer got; one that
+    doesn't says UNKNOWN, and so does a pool without a member.
+
+    Args:
+      votes: f32[N, 3], votes in the slot that each neuron sorts the event into.
+      familiar: bool[N], whether that slot is the event's own.
+      weight: f32[N], not negative.
+
+    Returns:
+      f32[3], scores that sum to 1.
+    """
+    cast = votes.sum(-1, keepdims=True)
+    counted = familiar[:, None] & (cast > 0)
+    said = jnp.where(counted, votes / jnp.maximum(cast, 1e-9), _DOUBT)
+    total = weight.sum()
+    return jnp.where(total > 0, weight @ said / jnp.maximum(total, 1e-9), _DOUBT)
+
+
+def _passes(steps: Array, once, state):
+    """`once` applied to the state `steps` times."""
+    return lax.fori_loop(0, steps, lambda _, state: once(state), state)
+
+
+# --- lookup
+
+
+class LookupState(NamedTuple):
+    """`grownet_lookup`'s state.
+
+    Attributes:
+      memory: the facts stated.
+      steps: i32[], passes over a sample.
+    """
+
+    memory: Memory
+    steps: Array
+
+
+def _remember_all(memory_: Memory, sample: Sample) -> Memory:
+    """Take in a sample's facts. Contrasts add nothing to what single-valued attributes imply."""
+    stated = sample.shown & (sample.label == Answer.YES)
+
+    def tick(held: Memory, item: tuple[Statement, Array]):
+        return memory.remember(held, *item), None
+
+    return lax.scan(tick, memory_, (sample.exposure, stated))[0]
+
+
+def _look_up(memory_: Memory, query: Statement) -> tuple[Array, Array]:
+    """Scores f32[3], and the recalled frame f32[ATTRIBUTES, VALUES] that they come from."""
+    frame = memory.recall(memory_, query.entity)
+    strengths = frame[query.attribute]
+    total = strengths.sum()
+    yes = strengths[query.value] / jnp.maximum(total, 1e-9)
+    return jnp.where(total > 0, jnp.stack([1 - yes, 0.0, yes]), _DOUBT), frame
+
+
+def grownet_lookup(entities: int = 32) -> Learner:
+    """A memory of facts alone: the value held is YES, another value of that attribute NO.
+
+    Where values of different samples contradict each other, the scores are their strengths' shares.
+
+    Args:
+      entities: how many entities there is room for.
+    """
+
+    def init(key: Array) -> LookupState:
+        return LookupState(memory.empty(entities), jnp.int32(1))
+
+    def learn(state: LookupState, sample: Sample) -> LookupState:
+        held = _passes(state.steps, lambda held: _remember_all(held, sample), state.memory)
+        return state._replace(memory=held)
+
+    def answer(state: LookupState, query: Statement) -> Array:
+        return _look_up(state.memory, query)[0]
+
+    return Learner(init, learn, answer, {"empty": None}, chunk=64)
+
+
+# --- vote
+
+
+class VoteState(NamedTuple):
+    """`grownet_vote`'s state.
+
+    Attributes:
+      projection: f32[N, FEATURES], what each neuron sums of a statement; an attribute whose weight
+        is 0 doesn't reach the neuron at all.
+      layer: N neurons of S slots.
+      votes: f32[N, S, 3], labels heard in each slot.
+      gain: f32[], votes that an exposure casts; what a base state was grown on cast 1 each.
+      steps: i32[], passes over a sample.
+    """
+
+    projection: Array
+    layer: Layer
+    votes: Array
+    gain: Array
+    steps: Array
+
+
+_ATTRIBUTE_WEIGHTS = slice(FEATURES - ATTRIBUTES - 8, FEATURES - 8)
+
+
+def grownet_vote(
+    neurons: int = 64,
+    initial: int = 48,
+    slots: int = 16,
+    bin_width: float = 4.0,
+    density: float = 0.25,
+) -> Learner:
+    """Label counts in the slots of an ensemble that sees statements through random projections.
+
+    Neuron n is driven by 1 + p_n . f: percent bins need an anchor away from zero, and the sum over
+    features is ours, since the reference has no summation.
+
+    Args:
+      neurons: room for neurons (N).
+      initial: neurons at the start; the others grow.
+      slots: room for slots in each (S).
+      bin_width: percent of a neuron's first drive that a bin spans.
+      density: share of the attributes that reach a neuron.
+    """
+    rule = LayerRule(SlotRule(slots, (bin_width,)), capacity=neurons, initial=initial)
+    rows = jnp.arange(neurons)
+
+    def init(key: Array) -> VoteState:
+        weights, reach = jax.random.split(key)
+        projection = 0.1 * jax.random.normal(weights, (neurons, FEATURES))
+        # Questions are worded in templates that no statement uses.
+        projection = projection.at[:, :TEMPLATES].set(0.0)
+        reaches = jax.random.bernoulli(reach, density, (neurons, ATTRIBUTES))
+        projection = projection.at[:, _ATTRIBUTE_WEIGHTS].multiply(reaches)
+        votes = jnp.zeros((neurons, slots, 3))
+        return VoteState(projection, growth.empty(rule), votes, jnp.float32(1), jnp.int32(1))
+
+    def drive(state: VoteState, statement: Statement) -> tuple[Array, Array]:
+        """What reaches each neuron, f32[..., N], and whether anything does."""
+        reached = state.projection[:, _ATTRIBUTE_WEIGHTS][:, statement.attribute] != 0
+        return 1 + features(statement) @ state.projection.T, jnp.moveaxis(reached, 0, -1)
+
+    def cast(state: VoteState, statements: Statement, labels: Array, votes: Array) -> VoteState:
+        """Present statements one after the other (leaves [T]); `votes` f32[T], 0 to skip one."""
+
+        def tick(carry: tuple[Layer, Array], event: tuple[Array, ...]):
+            layer, counts = carry
+            drives, reached, label, vote = event
+            driven = reached & (vote > 0)
+            layer, response = growth.present(layer, drives, drives[:, None], rule, driven=driven)
+            counts = counts.at[rows, response.slot, label].add(vote * response.landed)
+            return (growth.end_tick(layer), counts), None
+
+        events = (*drive(state, statements), labels, votes)
+        (layer, counts), _ = lax.scan(tick, (state.layer, state.votes), events)
+        return state._replace(layer=layer, votes=counts)
+
+    def learn(state: VoteState, sample: Sample) -> VoteState:
+        votes = state.gain * sample.shown
+
+        def once(changed: VoteState) -> VoteState:
+            return cast(changed, sample.exposure, sample.label, votes)
+
+        return _passes(state.steps, once, state)
+
+    def answer(state: VoteState, query: Statement) -> Array:
+        drives, reached = drive(state, query)
+        response = growth.probe(state.layer, drives, drives[:, None], rule)
+        votes = state.votes[rows, response.slot]
+        listening = reached & (rows < state.layer.active)
+        return opinion(votes, response.familiar, listening.astype(jnp.float32))
+
+    @jax.jit
+    def grow(state: VoteState, samples: Samples, key: Array) -> VoteState:
+        used = samples.asked & ~withheld(samples)
+
+        def one(state: VoteState, item: tuple[Samples, Array]):
+            sample, votes = item
+            return cast(state, sample.query, sample.gold, votes), None
+
+        return lax.scan(one, state, (samples, used.astype(jnp.float32)))[0]
+
+    trials = tuple({"gain": float(2**power)} for power in range(8))
+    return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=64)
+
+
+# --- two layers
+
+
+class TwoLayerState(NamedTuple):
+    """`grownet_two_layer`'s state. A question is a (derived attribute, value): M = 2 DERIVED.
+
+    Attributes:
+      memory: the facts stated; all that learning a sample changes.
+      readers: layers with leading [M, P]: for each question and each pair of attributes one, of
+        neurons that share a memory (`growth.listen`) of the pairs of values recalled.
+      votes: f32[M, P, N, S, 3], answers that were right when a pair of values was recalled.
+      right: f32[M, P], times that a reader foresaw the answer before it was told.
+      told: f32[M], answers told.
+      focus: f32[], how much more a reader that was right more often is trusted.
+      steps: i32[], passes over a sample.
+    """
+
+    memory: Memory
+    readers: Layer
+    votes: Array
+    right: Array
+    told: Array
+    focus: Array
+    steps: Array
+
+
+# Pairs of attributes, an attribute with itself included.
+PAIRS = np.stack(np.triu_indices(BASE))
+QUESTIONS = 2 * DERIVED
+
+
+def grownet_two_layer(entities: int = 32, neurons: int = 5, slots: int = 16) -> Learner:
+    """Recalls facts as `grownet_lookup` does, and judges what can't be stated by grown readers.
+
+    A reader looks at two attributes in the frame that the memory recalls. The values that it finds
+    there, one of which may be 'nothing recalled', are the place of an event in an ORIGIN layer; a
+    slot counts the answers that were right there. A place without a slot is novel, and that reader
+    says UNKNOWN. Readers that foresaw more answers while growing weigh more.
+
+    What was recalled answers itself, and somebody whom the memory doesn't recognise is unknown.
+
+    Args:
+      entities: how many entities there is room for.
+      neurons: room for neurons in each reader; each starts with one.
+      slots: room for slots in each neuron.
+    """
+    rule = LayerRule(
+        SlotRule(slots, (100.0, 100.0), anchor="origin", spatial=True), neurons, 1, patience=1
+    )
+    rows = jnp.arange(neurons)
+
+    def init(key: Array) -> TwoLayerState:
+        sizes = (QUESTIONS, PAIRS.shape[1])
+        readers = jax.tree.map(lambda x: jnp.broadcast_to(x, sizes + x.shape), growth.empty(rule))
+        return TwoLayerState(
+            memory=memory.empty(entities),
+            readers=readers,
+            votes=jnp.zeros((*sizes, neurons, slots, 3)),
+            right=jnp.zeros(sizes),
+            told=jnp.zeros(QUESTIONS),
+            focus=jnp.float32(16),
+            steps=jnp.int32(1),
+        )
+
+    def learn(state: TwoLayerState, sample: Sample) -> TwoLayerState:
+        held = _passes(state.steps, lambda held: _remember_all(held, sample), state.memory)
+        return state._replace(memory=held)
+
+    def seen(frame: Array) -> Array:
+        """Places f32[P, 2] of the recalled frame: per attribute 0 for nothing, else 1 + value."""
+        held = frame[:BASE]
+        code = jnp.where(held.any(-1), 1 + jnp.argmax(held, -1), 0)
+        return code[PAIRS].T.astype(jnp.float32)
+
+    def read(reader: Layer, votes: Array, place: Array) -> tuple[Array, Array]:
+        """Votes f32[3] in the slot of a place, and whether it has one."""
+        places = jnp.broadcast_to(place, (neurons, 2))
+        response = growth.probe(reader, jnp.ones(neurons), places, rule)
+        row = jnp.argmax(response.familiar)
+        return votes[row, response.slot[row]], response.familiar[row]
+
+    def judge(state: TwoLayerState, question: Array, frame: Array) -> Array:
+        """Scores f32[3] of a question i32[] before a recalled frame."""
+        readers = jax.tree.map(lambda leaf: leaf[question], state.readers)
+        votes, familiar = jax.vmap(read)(readers, state.votes[question], seen(frame))
+        record = state.right[question] / jnp.maximum(state.told[question], 1)
+        weight = jnp.exp(state.focus * (record - record.max()))
+        return opinion(votes, familiar, weight)
+
+    def answer(state: TwoLayerState, query: Statement) -> Array:
+        recalled, frame = _look_up(state.memory, query)
+        question = _question(query)
+        judged = judge(state, jnp.maximum(question, 0), frame)
+        return jnp.where((question >= 0) & frame.any(), judged, recalled)
+
+    @jax.jit
+    def grow(state: TwoLayerState, samples: Samples, key: Array) -> TwoLayerState:
+        nothing = memory.empty(1)
+
+        def tell(reader, votes, place, gold, asked):
+            """Foresee the answer, then be told it."""
+            found, familiar = read(reader, votes, place)
+            foreseen = jnp.where(familiar, jnp.argmax(found), Answer.UNKNOWN)
+            reader, response = growth.listen(reader, jnp.float32(1), place, rule, asked)
+            votes = votes.at[rows, response.slot, gold].add(response.landed)
+            return growth.end_tick(reader), votes, asked & (foreseen == gold)
+
+        def one(state: TwoLayerState, sample: Sample):
+            frame = memory.recall(_remember_all(nothing, sample), sample.exposure.entity[0])
+            # A sample asks a question at most once, so that all can be told at the same time.
+            question = jnp.where(sample.asked & ~withheld(sample), _question(sample.query), -1)
+            told = question == jnp.arange(QUESTIONS)[:, None]
+            gold = jnp.where(told, sample.gold, 0).max(-1)
+            asked = told.any(-1)
+            across = jax.vmap(jax.vmap(tell, (0, 0, 0, None, None)), (0, 0, None, 0, 0))
+            readers, votes, right = across(state.readers, state.votes, seen(frame), gold, asked)
+            grown = state._replace(
+                readers=readers, votes=votes, right=state.right + right, told=state.told + asked
+            )
+            return grown, None
+
+        return lax.scan(one, state, samples)[0]
+
+    trials = tuple({"focus": float(2**power)} for power in range(1, 9))
+    return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=16)
+
+
+def _question(query: Statement) -> Array:
+    """Which of the QUESTIONS a query asks; negative if it asks something else."""
+    derived = (query.attribute >= BASE) & (query.value < 2)
+    return jnp.where(derived, 2 * (query.attribute - BASE) + query.value, -1)
