@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import evidence
 from evidence import figures, report, runs, stats
+from evidence.stats import Measurement
 from goodharts_jax.world import MOVES
 
 Results = Mapping[str, Any]
@@ -256,7 +257,7 @@ def consumption(results: Results) -> Figure | None:
         (-1, "poison_per_1k_steps", figures.VERMILLION, "/////"),
     ):
         measured = [_measured(modes[name], metric) for name in names]
-        values = [sign * (m["value"] or 0) for m in measured]
+        values = [sign * (m.value or 0) for m in measured]
         axes.barh(
             range(len(names)),
             values,
@@ -268,8 +269,8 @@ def consumption(results: Results) -> Figure | None:
             label=metric.split("_")[0],
         )
         for row, m in enumerate(measured):
-            if m["low"] is not None and m["high"] is not None:
-                axes.plot([sign * m["low"], sign * m["high"]], [row, row], color=figures.INK, lw=1)
+            if m.low is not None and m.high is not None:
+                axes.plot([sign * m.low, sign * m.high], [row, row], color=figures.INK, lw=1)
     axes.set_yticks(range(len(names)), [_spoken(name) for name in names])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -496,10 +497,12 @@ def _look(name: str) -> dict[str, Any]:
     return {"color": figures.FAINT, "linestyle": _SCRIPTS.get(name, "solid"), "linewidth": 1.1}
 
 
-def _measured(mode: Mapping[str, Any], metric: str) -> dict[str, Any]:
-    """A metric of a mode: its interval, or at least its value."""
-    without = {"value": mode["aggregates"].get(metric), "low": None, "high": None}
-    return mode["intervals"].get(metric) or without
+def _measured(mode: Mapping[str, Any], metric: str) -> Measurement:
+    """A metric of a mode: with its interval, or at least its value."""
+    if metric in mode["intervals"]:
+        return Measurement(**mode["intervals"][metric])
+    value, n = mode["aggregates"].get(metric), len(mode["runs"])
+    return Measurement(value, None, None, n, "run", "no interval")
 
 
 def _dots(axes: Axes, row: int, mode: Mapping[str, Any], metric: str, look: Any) -> None:
@@ -509,14 +512,14 @@ def _dots(axes: Axes, row: int, mode: Mapping[str, Any], metric: str, look: Any)
         values, [row] * len(values), "o", ms=3, mfc="none", mec=look["color"], mew=0.7, alpha=0.8
     )
     measured = _measured(mode, metric)
-    if measured["value"] is None:
+    if measured.value is None:
         axes.text(
             0.5, row, "ate nothing", ha="center", va="center", fontsize=7.5, color=figures.FAINT
         )
         return
-    if measured["low"] is not None and measured["high"] is not None:
-        axes.plot([measured["low"], measured["high"]], [row, row], color=look["color"], lw=1.8)
-    axes.plot(measured["value"], row, "o", ms=5.5, color=look["color"], mec=figures.PAPER, mew=0.6)
+    if measured.low is not None and measured.high is not None:
+        axes.plot([measured.low, measured.high], [row, row], color=look["color"], lw=1.8)
+    axes.plot(measured.value, row, "o", ms=5.5, color=look["color"], mec=figures.PAPER, mew=0.6)
 
 
 def _step(curve: Mapping[str, Sequence[float]], ages: np.ndarray) -> np.ndarray:

@@ -362,13 +362,6 @@
   root.querySelector("[name=back]").addEventListener("click", () => hold(Math.ceil(now) - 1));
   root.querySelector("[name=forward]").addEventListener("click", () => hold(Math.floor(now) + 1));
   scrub.addEventListener("input", () => hold(Number(scrub.value)));
-  root.addEventListener("keydown", (event) => {
-    if (event.target.matches("select, input, button") && event.key !== " ") return;
-    if (event.target.matches("select, button") && event.key === " ") return;
-    const action = { " ": () => toggle(), ArrowLeft: () => hold(Math.ceil(now) - 1),
-      ArrowRight: () => hold(Math.floor(now) + 1) }[event.key];
-    if (action) { event.preventDefault(); action(); }
-  });
   for (const panel of panels) {
     const strip = panel.element.querySelector("canvas.energy");
     const point = (event) => {
