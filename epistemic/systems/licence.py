@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
+from epistemic.cards import Card
 from epistemic.constraints import Constraints
-from epistemic.oracle import Oracle, Verdict, judge_cards
+from epistemic.decks import judge_cards
+from epistemic.oracle import Oracle, Verdict
 from epistemic.systems.base import Query, Response, System
 from evidence.answers import Answer
 
@@ -22,7 +25,8 @@ class Context:
         self._oracle = oracle
 
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
-        verdicts = judge_cards(queries, self._constraints, self._oracle)
+        # Judging reads the fields alone that a query shares with a card.
+        verdicts = judge_cards(cast(Sequence[Card], queries), self._constraints, self._oracle)
         return (Response(_answer(verdict), confidence=1.0) for verdict in verdicts)
 
 

@@ -30,7 +30,7 @@ def write_run(folder, cards, systems):
     deck = {
         "domain": "countries",
         "hash": deck_hash(cards),
-        "counts": {"total": len(cards), "E": 5},
+        "counts": {"total": len(cards), "label": {"E": 5, "C": 5, "U": 5}},
         "leakage_audit": {"refused": False},
         "graph": {"triples": 5, "digest": "d", "attribution": "made by hand"},
     }

@@ -1,0 +1,341 @@
+"""One study over an output folder, stage by stage; every stage reads the files of those before.
+
+cards.jsonl, near_miss.jsonl     the decks; beside each a .json: hash, counts, leakage audit
+answers/NAME.jsonl               every answer of a system (near_miss/answers/ likewise)
+quality.json, skipped.json       the sweep over graph quality; systems left out, and why
+results.json, metrics.json       scores; metrics.json holds the plain values alone
+figures/, report.html            what people look at
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+from rich.console import Console
+
+from epistemic import assessment, report
+from epistemic.cards import Card, deck_hash, read_cards, write_cards
+from epistemic.decks import CardSettings, deck_graph, make_cards
+from epistemic.domain import Domain, DomainSettings, degrade, load_domain
+from epistemic.evaluate import evaluate, read_rows, run_digest
+from epistemic.export import write_lm_eval_task
+from epistemic.graph import Graph
+from epistemic.leakage import audit
+from epistemic.near_miss import NearMissSettings, make_near_misses
+from epistemic.oracle import Oracle
+from epistemic.systems import NEED_A_MODEL, Setting, System, SystemSettings, build_system
+from epistemic.systems.licence import Licence, Licensed
+from epistemic.systems.replay import Replay
+from epistemic.thesis import load_thesis
+from evidence import load
+from evidence.config import Settings, build
+from evidence.models import Model, ModelSettings, open_model
+from evidence.runs import manifest, write_json, write_text
+
+Stage = Literal["all", "cards", "near_miss", "eval", "metrics", "report", "export"]
+
+
+class KnowledgeSettings(Settings):
+    """How good the graph is that systems know.
+
+    Attributes:
+      keep: share of triples kept.
+      wrong: share of those whose object is swapped for another.
+    """
+
+    keep: float = Field(ge=0, le=1)
+    wrong: float = Field(ge=0, le=1)
+
+
+class QualitySettings(Settings):
+    """Points of the sweep over graph quality: every `keep` with every `wrong`."""
+
+    keep: tuple[float, ...]
+    wrong: tuple[float, ...]
+
+
+class StudySettings(Settings):
+    """Everything that decides a study; see conf/epistemic/config.yaml.
+
+    Attributes:
+      stage: what is done; "all" is everything but "export".
+      seed: of `random`, the bootstrap and the degraded graphs; decks have seeds of their own.
+      shacl: validate the whole graph with pySHACL first.
+      compilation_cache: see `evidence.devices.prepare`.
+    """
+
+    stage: Stage
+    seed: int
+    shacl: bool = Field(alias="validate")
+    compilation_cache: bool | str
+    domain: DomainSettings
+    cards: CardSettings
+    near_miss: NearMissSettings
+    system: SystemSettings
+    llm: ModelSettings
+    kg: KnowledgeSettings
+    quality: QualitySettings
+
+
+def read(config: Mapping[str, Any]) -> StudySettings:
+    """Plain configuration as settings.
+
+    Raises:
+      ValueError: one line a problem, naming the setting.
+    """
+    groups = {
+        name: build(field.annotation, config[name], at=name)
+        for name, field in StudySettings.model_fields.items()
+        if name in config and isinstance(field.annotation, type)
+        and issubclass(field.annotation, Settings)
+    }  # fmt: skip
+    return build(StudySettings, {**config, **groups}, at="config")
+
+
+class Study:
+    """The stages of one study.
+
+    Args:
+      settings: what is done.
+      folder: where its files are.
+      config: the configuration as plain data, for the manifest.
+      console: what is said to people goes there.
+    """
+
+    def __init__(
+        self, settings: StudySettings, folder: Path, config: Mapping[str, Any], console: Console
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._config = config
+        self._console = console
+        self._domain: Domain = load_domain(settings.domain)
+
+    def run(self) -> None:
+        """The stage that the settings name, or all of them."""
+        stages = {
+            "cards": self._make_cards,
+            "near_miss": self._make_near_misses,
+            "eval": self._evaluate,
+            "metrics": self._score,
+            "report": self._report,
+        }
+        wanted = self._settings.stage
+        if wanted == "export":
+            self._export()
+        for name, stage in stages.items():
+            if wanted in ("all", name):
+                stage()
+
+    def _make_cards(self) -> None:
+        if self._settings.shacl:
+            self._validate()
+        deck = make_cards(self._domain, self._settings.cards)
+        self._save_deck("cards", deck.cards, deck.counts)
+
+    def _make_near_misses(self) -> None:
+        if self._settings.near_miss.num > 0:
+            deck = make_near_misses(self._domain, self._settings.near_miss)
+            self._save_deck("near_miss", deck.cards, deck.counts)
+
+    def _save_deck(self, name: str, cards: Sequence[Card], counts: Mapping[str, Any]) -> None:
+        about = {
+            "domain": self._domain.name,
+            "hash": deck_hash(cards),
+            "counts": {"total": len(cards), **counts},
+            "leakage_audit": audit(cards),
+            "graph": {
+                "triples": len(self._domain.graph),
+                "digest": self._domain.graph.digest,
+                "attribution": self._domain.attribution,
+            },
+        }
+        write_cards(self._folder / f"{name}.jsonl", cards)
+        write_json(self._folder / f"{name}.json", about)
+        if about["leakage_audit"]["refused"]:
+            raise ValueError(
+                f"{name}.jsonl gives its labels away by wording alone and is refused; see "
+                f"leakage_audit in {self._folder / name}.json"
+            )
+
+    def _evaluate(self) -> None:
+        skipped: dict[str, str] = {}
+        cards = self._deck("cards")
+        kg = self._settings.kg
+        graph = self._graph(kg.keep, kg.wrong)
+        with open_model(self._settings.llm) as model:
+            self._answer(cards, self._folder, graph, model, skipped)
+            if (self._folder / "near_miss.jsonl").exists():
+                near = self._deck("near_miss")
+                self._answer(near, self._folder / "near_miss", graph, model, skipped)
+        write_json(self._folder / "skipped.json", skipped)
+        write_json(self._folder / "quality.json", self._sweep(cards))
+
+    def _answer(
+        self,
+        cards: list[Card],
+        folder: Path,
+        graph: Graph,
+        model: Model | None,
+        skipped: dict[str, str],
+    ) -> None:
+        names = self._settings.system.names
+        setting = Setting(
+            cards, self._domain, graph, self._settings.system, model, self._settings.seed
+        )
+        for name in names:
+            if model is None and name in NEED_A_MODEL and len(names) > 1:
+                skipped[name] = "no language model was chosen; llm=local is the smallest"
+                continue
+            system = build_system(name, setting)
+            self._rows(system, name, cards, folder / "answers" / f"{name}.jsonl", graph)
+
+    def _rows(
+        self, system: System, name: str, cards: list[Card], path: Path, graph: Graph
+    ) -> dict[str, dict[str, Any]]:
+        """Answers of a system, under a digest of everything that they depend on."""
+        settings = self._settings
+        model = settings.llm.model_dump(
+            exclude={"cache", "timeout_s", "attempts", "concurrency", "key_env"}
+        )
+        decisive = {
+            "system": name,
+            "settings": settings.system.model_dump(exclude={"names"}),
+            "graph": graph.digest,
+            "model": model if name in NEED_A_MODEL else None,
+            "seed": settings.seed,
+        }
+        return evaluate(system, name, cards, path, run_digest(deck_hash(cards), decisive))
+
+    def _graph(self, keep: float, wrong: float) -> Graph:
+        """What systems know: the domain's graph, less what was withheld to make unknowns of."""
+        settings = self._settings
+        known = deck_graph(self._domain, settings.cards)
+        if keep == 1 and wrong == 0:
+            return known
+        return degrade(known, [p.iri for p in self._domain.predicates.values()], keep, wrong,
+                       settings.seed)  # fmt: skip
+
+    def _sweep(self, cards: list[Card]) -> list[dict[str, Any]]:
+        """How the licence fares as the graph gets worse, alone and over the model's replies."""
+        thesis = load_thesis()
+        replies = self._folder / "answers" / f"{thesis.unlicensed}.jsonl"
+        points = []
+        for wrong in self._settings.quality.wrong:
+            for keep in self._settings.quality.keep:
+                graph = self._graph(keep, wrong)
+                oracle = Oracle(graph, self._domain.constraints)
+                systems: dict[str, System] = {"graph_rag_licence": Licence(oracle)}
+                if replies.exists():
+                    systems[thesis.licensed] = Licensed(Replay(replies), oracle)
+                scores = {}
+                for name, system in systems.items():
+                    path = self._folder / "quality" / f"{name}_{keep:g}_{wrong:g}.jsonl"
+                    rows = self._rows(system, name, cards, path, graph)
+                    scores[name] = assessment.scores(cards, rows, self._settings.seed)
+                points.append(
+                    {"keep": keep, "wrong": wrong, "triples": len(graph), "systems": scores}
+                )
+        return points
+
+    def _score(self) -> None:
+        cards = self._deck("cards")
+        apart = [card for card in cards if card.requires == "graph"]
+        near = None
+        if (self._folder / "near_miss.jsonl").exists():
+            scored = self._scored(self._deck("near_miss"), self._folder / "near_miss")
+            near = {"deck": self._json("near_miss"), "systems": scored["systems"]}
+        results = {
+            "manifest": manifest(self._config, [self._settings.seed]),
+            "deck": self._json("cards"),
+            **self._scored([card for card in cards if card.requires != "graph"], self._folder),
+            "needs_graph": self._scored(apart, self._folder) if apart else None,
+            "near_miss": near,
+            "quality": self._json("quality"),
+            "skipped": self._json("skipped"),
+        }
+        write_json(self._folder / "results.json", results, schema=assessment.schema())
+        plain = assessment.plain_metrics(results["systems"])
+        write_json(self._folder / "metrics.json", plain)
+
+    def _scored(self, cards: list[Card], folder: Path) -> dict[str, Any]:
+        answers = read_answers(folder, self._settings.system.names)
+        return assessment.assess(cards, answers, load_thesis(), self._settings.seed)
+
+    def _report(self) -> None:
+        page = report.write_page(self._folder)
+        verdict = load(self._folder)["thesis"]
+        self._console.print(
+            f"The thesis is [bold]{verdict['verdict']}[/]: {verdict['deciding_condition']}"
+        )
+        self._console.print(f"The page: {page}", soft_wrap=True)
+
+    def _export(self) -> None:
+        name = f"epistemic_{self._domain.name}"
+        task = write_lm_eval_task(self._deck("cards"), self._folder / "lm_eval", name)
+        self._console.print(f"The task of lm-evaluation-harness: {task}", soft_wrap=True)
+
+    def _validate(self) -> None:
+        conforms, text = self._domain.validate()
+        path = write_text(self._folder / "validation.txt", text)
+        said = "conforms to" if conforms else "[yellow]violates[/]"
+        self._console.print(f"The graph {said} its shapes; pySHACL's report: {path}")
+
+    def _deck(self, name: str) -> list[Card]:
+        path = self._folder / f"{name}.jsonl"
+        if not path.exists():
+            raise ValueError(f"{path} does not exist: run stage={name} into that folder first")
+        return read_cards(path)
+
+    def _json(self, name: str) -> Any:
+        path = self._folder / f"{name}.json"
+        if not path.exists():
+            raise ValueError(f"{path} does not exist: run the stages before into that folder first")
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def read_answers(folder: Path, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Every system's rows by card id, of those named that have answered.
+
+    Raises:
+      ValueError: none has.
+    """
+    answers = {
+        name: read_rows(path)
+        for name in names
+        if (path := folder / "answers" / f"{name}.jsonl").exists()
+    }
+    if not answers:
+        raise ValueError(f"{folder / 'answers'} holds no answers: run stage=eval first")
+    return answers
+
+
+def compare(folders: Sequence[Path], seed: int = 0) -> list[dict[str, Any]]:
+    """Every two studies of different domains compared, system by system.
+
+    Args:
+      folders: output folders of finished studies.
+      seed: of the bootstrap.
+
+    Returns:
+      [{"one": domain, "other": domain, "systems": see `assessment.compare_decks`}, ...]
+    """
+    decks = {}
+    for folder in folders:
+        results = load(folder)
+        cards = [c for c in read_cards(folder / "cards.jsonl") if c.requires != "graph"]
+        decks[results["deck"]["domain"]] = (cards, read_answers(folder, list(results["systems"])))
+    names = sorted(decks)
+    return [
+        {
+            "one": one,
+            "other": other,
+            "systems": assessment.compare_decks(decks[one], decks[other], seed),
+        }
+        for i, one in enumerate(names)
+        for other in names[i + 1 :]
+    ]

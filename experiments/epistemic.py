@@ -1,0 +1,63 @@
+"""Does a system know what it doesn't know? Cards, systems, scores, a verdict and a page.
+
+python -m experiments.epistemic domain=countries system=all llm=local
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from evidence import devices
+from evidence.runs import write_json
+
+
+@hydra.main(config_path="../conf/epistemic", config_name="config", version_base="1.3")
+def main(config: DictConfig) -> None:
+    """Compose, run, save."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    try:
+        run(config, folder)
+    except ValueError as error:
+        sys.exit(_fail(str(error)))
+    except KeyboardInterrupt:
+        sys.exit(_fail(f"interrupted; go on with hydra.run.dir={folder}", code=130))
+
+
+def run(config: DictConfig, folder: Path) -> None:
+    """Run the study in its output folder."""
+    plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
+    devices.prepare(plain["compilation_cache"])
+    # JAX must not be used before this line, and what follows uses it.
+    from epistemic import study
+
+    study.Study(study.read(plain), folder, plain, Console()).run()
+
+
+class CompareDomains(Callback):
+    """After `--multirun domain=...`: comparison.json, with the decks' label ratios taken out."""
+
+    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
+        from epistemic import study
+
+        folder = Path(config.hydra.sweep.dir)
+        finished = [path.parent for path in sorted(folder.glob("**/results.json"))]
+        if len(compared := study.compare(finished)) > 0:
+            path = write_json(folder / "comparison.json", compared)
+            Console().print(f"The domains compared: {path}", soft_wrap=True)
+
+
+def _fail(message: str, code: int = 2) -> int:
+    Console(stderr=True).print(message, style="red", highlight=False, soft_wrap=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

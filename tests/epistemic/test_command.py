@@ -1,0 +1,214 @@
+"""The command as people run it: every stage, its files, and one line for bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hydra
+import pytest
+from rich.console import Console
+
+from epistemic import study
+
+SMALL = [
+    "cards.per_type=12",
+    "near_miss.num=12",
+    "quality.keep=[1,0.5]",
+    "quality.wrong=[0]",
+    "compilation_cache=false",
+]
+
+
+def command(*overrides, cwd, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "experiments.epistemic", *overrides],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+        **options,
+    )
+
+
+def run(folder, *overrides):
+    """The same inside this process."""
+    root = Path(__file__).parents[2] / "conf" / "epistemic"
+    with hydra.initialize_config_dir(str(root), version_base="1.3"):
+        config = hydra.compose("config", overrides=[*SMALL, *overrides])
+    plain = hydra.utils.instantiate(config, _convert_="all", _recursive_=False)
+    study.Study(study.read(plain), folder, plain, Console(quiet=True)).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    result = command(*SMALL, f"hydra.run.dir={folder}", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return folder, result
+
+
+def test_everything_is_written_and_said(finished):
+    folder, result = finished
+    for name in (
+        "cards.jsonl",
+        "near_miss.jsonl",
+        "results.json",
+        "metrics.json",
+        "report.html",
+        "answers/kg_oracle.jsonl",
+        "near_miss/answers/kg_context.jsonl",
+        "figures/scores.svg",
+        "figures/quality.png",
+    ):
+        assert (folder / name).stat().st_size > 0, name
+    assert "The thesis is inconclusive: no language model was asked" in result.stdout
+    assert "report.html" in result.stdout
+    assert "\r" not in result.stderr  # no progress bar where there is no terminal
+
+
+def test_the_reference_is_perfect_and_no_control_is_ideal(finished):
+    results = json.loads((finished[0] / "results.json").read_text())
+    systems = results["systems"]
+    oracle = {k: v["value"] for k, v in systems["kg_oracle"]["conventions"]["seed"].items()}
+    assert oracle == {"AP": 1, "CVRR": 1, "FAR_NE": 0, "LA": 1}
+    assert systems["kg_oracle"]["ideal"]
+    # A card's gold holds from its own facts and rules.
+    assert systems["kg_context"]["beside"]["accuracy"]["value"] == 1
+    assert not any(s["ideal"] for s in systems.values() if s["role"] == "control")
+    published = systems["entailed_no"]["conventions"]["published"]
+    assert published["AP"]["value"] == 1 and published["CVRR"]["value"] == 1
+    assert results["skipped"].keys() == {"graph_rag", "graph_rag_unlicensed", "rag", "llm"}
+    counts = results["deck"]["counts"]
+    assert counts["total"] == 36
+
+
+def test_a_worse_graph_licenses_less_and_a_sound_one_licenses_nothing_false(finished):
+    quality = json.loads((finished[0] / "results.json").read_text())["quality"]
+    whole, half = (point["systems"]["graph_rag_licence"] for point in quality)
+    assert half["LA"]["value"] < whole["LA"]["value"]
+    assert whole["FAR_NE"]["value"] == half["FAR_NE"]["value"] == 0
+    assert quality[0]["triples"] > quality[1]["triples"]
+
+
+def test_stages_one_by_one_give_the_same_as_all_at_once(finished, tmp_path):
+    for stage in ("cards", "near_miss", "eval", "metrics", "report"):
+        run(tmp_path, f"stage={stage}")
+    for name in ("cards.jsonl", "near_miss.jsonl", "metrics.json"):
+        assert (tmp_path / name).read_bytes() == (finished[0] / name).read_bytes(), name
+    run(tmp_path, "stage=export")
+    assert (tmp_path / "lm_eval" / "epistemic_countries.yaml").exists()
+
+
+def test_a_killed_run_goes_on_in_its_folder(finished, tmp_path):
+    arguments = [*SMALL, f"hydra.run.dir={tmp_path}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments.epistemic", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 200
+    while not (tmp_path / "answers").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    run(tmp_path)
+    assert (tmp_path / "metrics.json").read_bytes() == (finished[0] / "metrics.json").read_bytes()
+
+
+def test_two_domains_compared(finished, tmp_path):
+    other = run(tmp_path / "rivers", "domain=rivers", "near_miss.num=0", "quality.keep=[]")
+    [pair] = study.compare([finished[0], other])
+    assert (pair["one"], pair["other"]) == ("countries", "rivers")
+    gap = pair["systems"]["kg_oracle"]["at_equal_labels"]["LA"]
+    assert (gap.value, gap.method) == (0, "two-deck cluster bootstrap 95%")
+
+
+def test_a_language_model_over_http_decides_the_thesis(tmp_path):
+    """The whole way with a model that says YES to everything, as small ones nearly do."""
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from threading import Thread
+
+    class Yes(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"choices": [{"message": {"content": "YES"}}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Yes)
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    endpoint = [
+        "llm=endpoint",
+        f"llm.base_url=http://127.0.0.1:{server.server_port}/v1",
+        "llm.model=yes",
+        f"llm.cache={tmp_path}/cache",
+        "near_miss.num=0",
+        "system.names=[graph_rag,graph_rag_unlicensed,llm,rag]",
+    ]
+    run(tmp_path, *endpoint)
+    server.shutdown()
+    server.server_close()
+    results = json.loads((tmp_path / "results.json").read_text())
+    unlicensed = results["systems"]["graph_rag_unlicensed"]["conventions"]["seed"]
+    licensed = results["systems"]["graph_rag"]["conventions"]["seed"]
+    assert (unlicensed["FAR_NE"]["value"], unlicensed["LA"]["value"]) == (1, 1)
+    assert (licensed["FAR_NE"]["value"], licensed["LA"]["value"]) == (0, 1)
+    assert results["thesis"]["verdict"] == "supported"
+    # Half of the graph: the licence loses true answers, and the sweep shows it.
+    assert results["quality"][1]["systems"]["graph_rag"]["LA"]["value"] < 0.8
+
+    # The recorded answers are a model by themselves, with the server gone.
+    replies = tmp_path / "answers" / "graph_rag_unlicensed.jsonl"
+    again = run(
+        tmp_path / "again",
+        "llm=recorded",
+        f"llm.replies={replies}",
+        "near_miss.num=0",
+        "quality.keep=[]",
+        "system=thesis",
+    )
+    assert json.loads((again / "results.json").read_text())["thesis"]["verdict"] == "supported"
+
+
+BAD = [
+    ("cards.per_type=0", "cards.per_type=0"),
+    ("system.names=[kg]", "no system is called 'kg'"),
+    ("llm=endpoint", "llm"),
+    ("kg.keep=1.5", "kg.keep=1.5"),
+    ("stage=everything", "stage"),
+    ("system=llm", "system llm asks a language model"),
+    ("stage=report", "does not exist"),
+    ("cards.predicates=[nonsense]", "nonsense"),
+    ("+cards.colour=red", "cards.colour: no such setting"),
+]
+
+
+@pytest.mark.parametrize("override, message", BAD)
+def test_bad_input_is_one_clear_error(override, message, tmp_path):
+    overrides = [override, "llm.model=m"] if override == "llm=endpoint" else [override]
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")) as caught:
+        run(tmp_path, *overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_input_ends_the_command_with_2_and_one_line(tmp_path):
+    result = command("kg.wrong=2", f"hydra.run.dir={tmp_path}", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.strip().splitlines() == [
+        "kg.wrong=2: input should be less than or equal to 1"
+    ]
