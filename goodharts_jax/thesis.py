@@ -208,9 +208,13 @@ def _death_rate_ratio(proxy: Runs, truth: Runs) -> Measurement:
 # ---- tables -------------------------------------------------------------------------------------
 
 
-def intervals(runs: Runs, metrics: Iterable[str]) -> dict[str, Measurement]:
-    """Each metric of one mode over its runs, by `stats.interval`."""
-    return {metric: stats.interval([run[metric] for run in runs], UNIT) for metric in metrics}
+def intervals(
+    runs: Runs,
+    metrics: Iterable[str],
+    estimate: Callable[..., Measurement] = stats.interval,
+) -> dict[str, Measurement]:
+    """Each metric of one mode over its runs; by `stats.other_interval` for a second opinion."""
+    return {metric: estimate([run[metric] for run in runs], UNIT) for metric in metrics}
 
 
 def ratios(modes: Modes, thesis: Thesis) -> dict[str, Measurement]:

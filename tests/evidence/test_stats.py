@@ -55,11 +55,11 @@ def test_undefined_replicates_are_counted_out_loud():
 def test_interval_changes_hands_at_ten():
     nine, ten = RNG.normal(size=9), RNG.normal(size=10)
     assert stats.interval(nine, "run").method == "t 95%"
-    assert stats.other_interval(nine, "run").method == "BCa bootstrap 95%"
-    assert stats.interval(ten, "run").method == "BCa bootstrap 95%"
+    assert stats.other_interval(nine, "run").method == "expanded BCa bootstrap 95%"
+    assert stats.interval(ten, "run").method == "expanded BCa bootstrap 95%"
     assert stats.other_interval(ten, "run").method == "t 95%"
     assert stats.difference_interval(nine, ten, "run").method == "Welch t 95%"
-    assert stats.difference_interval(ten, ten + 1, "run").method == "BCa bootstrap 95%"
+    assert stats.difference_interval(ten, ten + 1, "run").method == "expanded BCa bootstrap 95%"
 
 
 def test_bca_is_skewed_where_the_data_are_and_repeatable():
@@ -71,11 +71,20 @@ def test_bca_is_skewed_where_the_data_are_and_repeatable():
     assert median.low <= np.median(data) == median.value <= median.high
 
 
+def test_expanded_bca_is_as_wide_as_t_where_the_data_are_symmetric():
+    data = np.array([-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0])
+    bootstrap, t = stats.bootstrap_interval(data, "run"), stats.t_interval(data, "run")
+    assert bootstrap.low == pytest.approx(t.low, rel=0.06)
+    assert bootstrap.high == pytest.approx(t.high, rel=0.06)
+    plain = scipy.stats.bootstrap((data,), np.mean, method="BCa", rng=np.random.default_rng(0))
+    assert plain.confidence_interval.high < 0.92 * t.high
+
+
 def test_bca_undefined_falls_back_by_name():
     # The maximum of a resample is at the sample's maximum in most, and never above it.
     data = np.arange(30.0)
     measured = stats.bootstrap_interval(data, "run", lambda x, axis: np.sign(x.max(axis=axis)))
-    assert measured.method == "percentile bootstrap 95% (BCa undefined)"
+    assert measured.method == "expanded percentile bootstrap 95% (BCa undefined)"
     assert (measured.low, measured.high) == (1.0, 1.0)
 
 
@@ -148,7 +157,7 @@ def test_cluster_bootstrap_of_counts():
     residuals = hits - measured.value * totals
     error = math.sqrt((residuals**2).sum()) / totals.sum()
     assert measured.high - measured.low == pytest.approx(2 * 1.99 * error, rel=0.08)
-    assert measured.method == "cluster bootstrap 95%"
+    assert measured.method == "expanded cluster bootstrap 95%"
 
 
 def test_cluster_bootstrap_pairs_what_is_stacked():
@@ -169,7 +178,7 @@ def test_cluster_bootstrap_says_how_often_it_was_undefined():
     mixed = np.array([[1.0, 2.0], [1.0, 1.0], *[[0.0, 0.0]] * 10])
     method = stats.cluster_bootstrap(mixed, lambda t: t[:, 0] / t[:, 1], "subject").method
     # Neither of the two is drawn with probability (10/12)^12 = 11%.
-    assert method == "cluster bootstrap 95%; 11% of resamples undefined"
+    assert method == "expanded cluster bootstrap 95%; 11% of resamples undefined"
 
 
 def test_statistics_of_the_wrong_shape_are_refused():
