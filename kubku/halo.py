@@ -133,19 +133,24 @@ def decide(scores: jax.Array, threshold: jax.Array | float) -> jax.Array:
 
 
 # Entities of the test split never occur in pretraining, so an entity is a fixed random code, not
-# a learned one: a learner can compare two entities that it has never met.
-ENTITY_CODE = np.random.default_rng(7).choice(np.float32([-1, 1]), size=(ENTITIES, 16))
-FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + VALUES
+# a learned one: a learner can compare two entities that it has never met. Its length is 1, like
+# that of the one-hot parts beside it: longer, it would take all of a gradient step to itself.
+ENTITY_CODE = np.random.default_rng(7).choice(np.float32([-0.25, 0.25]), size=(ENTITIES, 16))
+FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 
 
 def features(statement: Statement) -> jax.Array:
-    """A statement as f32[..., FEATURES]: template, entity code, attribute, value side by side."""
+    """A statement as f32[..., FEATURES]: template, entity code, attribute, and (attribute, value).
+
+    All are one-hot but the entity's code. The last part binds a value to its attribute.
+    """
+    bound = statement.attribute * VALUES + statement.value
     return jnp.concatenate(
         [
             jax.nn.one_hot(statement.template, TEMPLATES),
             jnp.asarray(ENTITY_CODE)[statement.entity],
             jax.nn.one_hot(statement.attribute, ATTRIBUTES),
-            jax.nn.one_hot(statement.value, VALUES),
+            jax.nn.one_hot(bound, ATTRIBUTES * VALUES),
         ],
         axis=-1,
     )

@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from kubku.halo import ATTRIBUTES, ENTITY_CODE, TEMPLATES, Learner, Sample, Statement
+from kubku.halo import ATTRIBUTES, ENTITY_CODE, TEMPLATES, VALUES, Learner, Sample, Statement
 
-_ATTRIBUTE_AT = TEMPLATES + ENTITY_CODE.shape[1]
-_VALUE_AT = _ATTRIBUTE_AT + ATTRIBUTES
+_BOUND_AT = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES
 
 # Eight settings, as many as every other learner that is tuned.
 TRIALS = tuple({"steps": steps, "rate": rate} for steps in (4, 8) for rate in (0.03, 0.1, 0.3, 1.0))
@@ -59,10 +58,9 @@ class CNN(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         rows, columns = self.canvas
-        place = x[..., _ATTRIBUTE_AT : _ATTRIBUTE_AT + rows * columns]
         # The value drawn at its place, [..., rows, columns, VALUES]; blank where it has none.
-        image = place[..., :, None] * x[..., None, _VALUE_AT:]
-        image = image.reshape(*x.shape[:-1], rows, columns, -1)
+        drawn = x[..., _BOUND_AT : _BOUND_AT + rows * columns * VALUES]
+        image = drawn.reshape(*x.shape[:-1], rows, columns, VALUES)
         for _ in range(2):
             image = nn.relu(nn.Dense(self.channels)(neighbourhoods(image)))
         flat = image.reshape(*image.shape[:-3], -1)
