@@ -31,6 +31,7 @@ from kubku.halo import (
     DERIVED,
     FEATURES,
     TEMPLATES,
+    VALUES,
     Learner,
     Sample,
     Samples,
@@ -145,20 +146,23 @@ class VoteState(NamedTuple):
     steps: Array
 
 
-_ATTRIBUTE_WEIGHTS = slice(FEATURES - ATTRIBUTES - 8, FEATURES - 8)
+# Which weights of a projection belong to the template and the attribute in `halo.features`.
+_OF_TEMPLATE = slice(0, TEMPLATES)
+_OF_ATTRIBUTE = slice(FEATURES - VALUES - ATTRIBUTES, FEATURES - VALUES)
 
 
 def grownet_vote(
     neurons: int = 64,
     initial: int = 48,
     slots: int = 16,
-    bin_width: float = 4.0,
+    bin_width: float = 3.0,
     density: float = 0.25,
 ) -> Learner:
     """Label counts in the slots of an ensemble that sees statements through random projections.
 
     Neuron n is driven by 1 + p_n . f: percent bins need an anchor away from zero, and the sum over
-    features is ours, since the reference has no summation.
+    features is ours, since the reference has no summation. It can affirm and deny what it was
+    shown; a value that it was never shown is novel to it, even of an attribute that it knows.
 
     Args:
       neurons: room for neurons (N).
@@ -174,15 +178,15 @@ def grownet_vote(
         weights, reach = jax.random.split(key)
         projection = 0.1 * jax.random.normal(weights, (neurons, FEATURES))
         # Questions are worded in templates that no statement uses.
-        projection = projection.at[:, :TEMPLATES].set(0.0)
+        projection = projection.at[:, _OF_TEMPLATE].set(0.0)
         reaches = jax.random.bernoulli(reach, density, (neurons, ATTRIBUTES))
-        projection = projection.at[:, _ATTRIBUTE_WEIGHTS].multiply(reaches)
+        projection = projection.at[:, _OF_ATTRIBUTE].multiply(reaches)
         votes = jnp.zeros((neurons, slots, 3))
         return VoteState(projection, growth.empty(rule), votes, jnp.float32(1), jnp.int32(1))
 
     def drive(state: VoteState, statement: Statement) -> tuple[Array, Array]:
         """What reaches each neuron, f32[..., N], and whether anything does."""
-        reached = state.projection[:, _ATTRIBUTE_WEIGHTS][:, statement.attribute] != 0
+        reached = state.projection[:, _OF_ATTRIBUTE][:, statement.attribute] != 0
         return 1 + features(statement) @ state.projection.T, jnp.moveaxis(reached, 0, -1)
 
     def cast(state: VoteState, statements: Statement, labels: Array, votes: Array) -> VoteState:
@@ -225,7 +229,7 @@ def grownet_vote(
 
         return lax.scan(one, state, (samples, used.astype(jnp.float32)))[0]
 
-    trials = tuple({"gain": float(2**power)} for power in range(8))
+    trials = tuple({"gain": float(4**power)} for power in range(8))
     return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=64)
 
 
@@ -237,12 +241,12 @@ class TwoLayerState(NamedTuple):
 
     Attributes:
       memory: the facts stated; all that learning a sample changes.
-      readers: layers with leading [M, P]: for each question and each pair of attributes one, of
-        neurons that share a memory (`growth.listen`) of the pairs of values recalled.
-      votes: f32[M, P, N, S, 3], answers that were right when a pair of values was recalled.
+      readers: layers with leading [M, P]: for each question and each of P sets of attributes one,
+        of neurons that share a memory (`growth.listen`) of the values recalled.
+      votes: f32[M, P, N, S, 3], answers that were right when those values were recalled.
       right: f32[M, P], times that a reader foresaw the answer before it was told.
       told: f32[M], answers told.
-      focus: f32[], how much more a reader that was right more often is trusted.
+      focus: f32[], how much more a reader is trusted that was right more often.
       steps: i32[], passes over a sample.
     """
 
@@ -255,33 +259,41 @@ class TwoLayerState(NamedTuple):
     steps: Array
 
 
-# Pairs of attributes, an attribute with itself included.
-PAIRS = np.stack(np.triu_indices(BASE))
 QUESTIONS = 2 * DERIVED
 
 
-def grownet_two_layer(entities: int = 32, neurons: int = 5, slots: int = 16) -> Learner:
+def grownet_two_layer(
+    entities: int = 32, neurons: int = 5, slots: int = 16, reach: int = 2
+) -> Learner:
     """Recalls facts as `grownet_lookup` does, and judges what can't be stated by grown readers.
 
-    A reader looks at two attributes in the frame that the memory recalls. The values that it finds
-    there, one of which may be 'nothing recalled', are the place of an event in an ORIGIN layer; a
-    slot counts the answers that were right there. A place without a slot is novel, and that reader
-    says UNKNOWN. Readers that foresaw more answers while growing weigh more.
+    A reader looks at two attributes in the frame that the memory recalls; there is one for every
+    pair. The values that it finds, one of which may be 'nothing recalled', are the place of an
+    event in an ORIGIN layer, and a slot counts the answers that were right there. A place without
+    a slot is novel, and that reader says UNKNOWN. Readers that foresaw more answers while they
+    grew weigh more.
 
     What was recalled answers itself, and somebody whom the memory doesn't recognise is unknown.
 
     Args:
       entities: how many entities there is room for.
-      neurons: room for neurons in each reader; each starts with one.
+      neurons: room for neurons in each reader; it starts with one, and with room for no more it
+        doesn't grow.
       slots: room for slots in each neuron.
+      reach: attributes that a reader looks at, 1 or 2. With 2 some reader sees all that a rule of
+        two conditions depends on.
     """
     rule = LayerRule(
         SlotRule(slots, (100.0, 100.0), anchor="origin", spatial=True), neurons, 1, patience=1
     )
-    rows = jnp.arange(neurons)
+    if reach not in (1, 2):
+        raise ValueError(f"reach={reach}: a place has two axes, so a reader can look at 1 or 2")
+    # i32[P, 2]; an attribute beside itself is a reader of that attribute alone.
+    attributes = np.stack(np.triu_indices(BASE) if reach == 2 else [np.arange(BASE)] * 2, axis=-1)
+    each, rows = np.arange(len(attributes)), np.arange(neurons)
 
     def init(key: Array) -> TwoLayerState:
-        sizes = (QUESTIONS, PAIRS.shape[1])
+        sizes = (QUESTIONS, len(attributes))
         readers = jax.tree.map(lambda x: jnp.broadcast_to(x, sizes + x.shape), growth.empty(rule))
         return TwoLayerState(
             memory=memory.empty(entities),
@@ -289,7 +301,7 @@ def grownet_two_layer(entities: int = 32, neurons: int = 5, slots: int = 16) -> 
             votes=jnp.zeros((*sizes, neurons, slots, 3)),
             right=jnp.zeros(sizes),
             told=jnp.zeros(QUESTIONS),
-            focus=jnp.float32(16),
+            focus=jnp.float32(32),
             steps=jnp.int32(1),
         )
 
@@ -297,26 +309,26 @@ def grownet_two_layer(entities: int = 32, neurons: int = 5, slots: int = 16) -> 
         held = _passes(state.steps, lambda held: _remember_all(held, sample), state.memory)
         return state._replace(memory=held)
 
-    def seen(frame: Array) -> Array:
-        """Places f32[P, 2] of the recalled frame: per attribute 0 for nothing, else 1 + value."""
+    def places(frame: Array) -> Array:
+        """Where the recalled frame puts each reader's event, f32[P, 2]: 0 or 1 + value."""
         held = frame[:BASE]
-        code = jnp.where(held.any(-1), 1 + jnp.argmax(held, -1), 0)
-        return code[PAIRS].T.astype(jnp.float32)
+        found = jnp.where(held.any(-1), 1 + jnp.argmax(held, -1), 0)
+        return found[attributes].astype(jnp.float32)
 
-    def read(reader: Layer, votes: Array, place: Array) -> tuple[Array, Array]:
-        """Votes f32[3] in the slot of a place, and whether it has one."""
-        places = jnp.broadcast_to(place, (neurons, 2))
-        response = growth.probe(reader, jnp.ones(neurons), places, rule)
+    def find(reader: Layer, place: Array) -> tuple[Array, Array, Array]:
+        """Neuron and slot of a place in one reader, and whether it has any."""
+        everywhere = jnp.broadcast_to(place, (neurons, 2))
+        response = growth.probe(reader, jnp.ones(neurons), everywhere, rule)
         row = jnp.argmax(response.familiar)
-        return votes[row, response.slot[row]], response.familiar[row]
+        return row, response.slot[row], response.familiar[row]
 
     def judge(state: TwoLayerState, question: Array, frame: Array) -> Array:
         """Scores f32[3] of a question i32[] before a recalled frame."""
         readers = jax.tree.map(lambda leaf: leaf[question], state.readers)
-        votes, familiar = jax.vmap(read)(readers, state.votes[question], seen(frame))
+        row, slot, familiar = jax.vmap(find)(readers, places(frame))
         record = state.right[question] / jnp.maximum(state.told[question], 1)
         weight = jnp.exp(state.focus * (record - record.max()))
-        return opinion(votes, familiar, weight)
+        return opinion(state.votes[question, each, row, slot], familiar, weight)
 
     def answer(state: TwoLayerState, query: Statement) -> Array:
         recalled, frame = _look_up(state.memory, query)
@@ -324,39 +336,51 @@ def grownet_two_layer(entities: int = 32, neurons: int = 5, slots: int = 16) -> 
         judged = judge(state, jnp.maximum(question, 0), frame)
         return jnp.where((question >= 0) & frame.any(), judged, recalled)
 
+    def tell(carry: tuple[Layer, Array, Array], event: tuple[Array, Array]):
+        """Each reader of one question foresees an answer, then is told it."""
+        readers, votes, right = carry
+        place, gold = event
+        row, slot, familiar = jax.vmap(find)(readers, place)
+        foreseen = jnp.argmax(votes[each, row, slot], -1)
+        foreseen = jnp.where(familiar, foreseen, int(Answer.UNKNOWN))
+        readers, heard = jax.vmap(lambda r, p: growth.listen(r, jnp.float32(1), p, rule))(
+            readers, place
+        )
+        votes = votes.at[each[:, None], rows, heard.slot, gold].add(heard.landed)
+        return jax.vmap(growth.end_tick)(readers), votes, right + (foreseen == gold)
+
     @jax.jit
     def grow(state: TwoLayerState, samples: Samples, key: Array) -> TwoLayerState:
-        nothing = memory.empty(1)
+        def recalled(sample: Sample) -> Array:
+            held = _remember_all(memory.empty(1), sample)
+            return memory.recall(held, sample.exposure.entity[0])
 
-        def tell(reader, votes, place, gold, asked):
-            """Foresee the answer, then be told it."""
-            found, familiar = read(reader, votes, place)
-            foreseen = jnp.where(familiar, jnp.argmax(found), Answer.UNKNOWN)
-            reader, response = growth.listen(reader, jnp.float32(1), place, rule, asked)
-            votes = votes.at[rows, response.slot, gold].add(response.landed)
-            return growth.end_tick(reader), votes, asked & (foreseen == gold)
+        frames = lax.map(recalled, samples, batch_size=256)
+        asked = samples.asked & ~withheld(samples)
+        question = jnp.where(asked, _question(samples.query), -1)
 
-        def one(state: TwoLayerState, sample: Sample):
-            frame = memory.recall(_remember_all(nothing, sample), sample.exposure.entity[0])
-            # A sample asks a question at most once, so that all can be told at the same time.
-            question = jnp.where(sample.asked & ~withheld(sample), _question(sample.query), -1)
-            told = question == jnp.arange(QUESTIONS)[:, None]
-            gold = jnp.where(told, sample.gold, 0).max(-1)
-            asked = told.any(-1)
-            across = jax.vmap(jax.vmap(tell, (0, 0, 0, None, None)), (0, 0, None, 0, 0))
-            readers, votes, right = across(state.readers, state.votes, seen(frame), gold, asked)
-            grown = state._replace(
-                readers=readers, votes=votes, right=state.right + right, told=state.told + asked
-            )
-            return grown, None
+        def one(events: tuple[Array, ...]):
+            """All samples that ask one question, in order."""
+            number, *carry = events
+            asks = question == number  # at most once in a sample
+            gold = jnp.where(asks, samples.gold, 0).max(-1)
 
-        return lax.scan(one, state, samples)[0]
+            def tick(carry, item):
+                frame, gold, told = item
+                event = places(frame), gold
+                return lax.cond(told, tell, lambda same, _: same, carry, event), None
+
+            return lax.scan(tick, tuple(carry), (frames, gold, asks.any(-1)))[0], asks.sum()
+
+        carry = state.readers, state.votes, state.right
+        (readers, votes, right), told = lax.map(one, (jnp.arange(QUESTIONS), *carry))
+        return state._replace(readers=readers, votes=votes, right=right, told=state.told + told)
 
     trials = tuple({"focus": float(2**power)} for power in range(1, 9))
     return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=16)
 
 
 def _question(query: Statement) -> Array:
-    """Which of the QUESTIONS a query asks; negative if it asks something else."""
+    """Which of the QUESTIONS a query asks; -1 if it asks about what can be stated."""
     derived = (query.attribute >= BASE) & (query.value < 2)
     return jnp.where(derived, 2 * (query.attribute - BASE) + query.value, -1)

@@ -148,11 +148,12 @@ def _choose_spatial(neuron: Neuron, bins: Array, limit: int) -> Choice:
     row, column = jnp.minimum(bins, SPATIAL_BINS - 1).astype(jnp.int32)
     wanted = row * SPATIAL_BINS + column
     corner = (limit - 1) * SPATIAL_BINS + (limit - 1)
-    here, there = neuron.key == wanted, neuron.key == corner
-    known, full = jnp.any(here), neuron.used >= limit
-    # argmax of an all-False mask is 0: the first slot, which is where the reference turns when
-    # the corner has no slot of its own.
-    slot = jnp.where(known, jnp.argmax(here), jnp.where(full, jnp.argmax(there), neuron.used))
+    # One reduction instead of three: the bin's own slot outranks that of the corner, to which a
+    # full neuron falls back; without a corner the reference turns to the first slot.
+    index, there = jnp.arange(limit), jnp.where(neuron.key == corner, 0, -limit)
+    rank = jnp.max(index + jnp.where(neuron.key == wanted, limit, there))
+    known, full = rank >= limit, neuron.used >= limit
+    slot = jnp.where(known, rank - limit, jnp.where(full, jnp.maximum(rank, 0), neuron.used))
     created, fallback = ~known & ~full, ~known & full
     return Choice(slot, jnp.where(fallback, neuron.key[slot], wanted), created, fallback)
 
