@@ -38,9 +38,7 @@ class WorldSettings(Settings):
     def _in_units(cls, energy: float) -> float:
         steps = energy / world.ENERGY_UNIT
         if abs(steps - round(steps)) > 1e-6:
-            raise ValueError(
-                f"{energy} is no multiple of {world.ENERGY_UNIT}, the unit that energy is counted in"
-            )
+            raise ValueError(f"{energy} is no multiple of {world.ENERGY_UNIT}, the unit of energy")
         return energy
 
     @field_validator("food", "poison")

@@ -1,0 +1,40 @@
+# Everything here works on a fresh machine with Python 3.11+: the first target makes its own .venv.
+PYTHON ?= python3
+RUN := .venv/bin/python
+ARGS ?=
+
+.PHONY: goodhart kubku epistemic cards eval-kg metrics report all test test-full lint bench clean
+
+goodhart: .venv/made ## agents on the truth and on a proxy, beside each other
+	$(RUN) -m experiments.goodhart $(ARGS)
+
+kubku: .venv/made ## good and bad knowledge that one sample leaves
+	$(RUN) -m experiments.kubku $(ARGS)
+
+epistemic: .venv/made ## does a system know what it doesn't know?
+	$(RUN) -m experiments.epistemic $(ARGS)
+
+test: .venv/made ## what CI runs, in minutes
+	$(RUN) -m pytest -n 2 -m "not full" $(ARGS)
+
+test-full: .venv/made ## the large versions too
+	$(RUN) -m pytest -n 2 $(ARGS)
+
+lint: .venv/made
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+
+bench: .venv/made ## timings, into benchmarks/results/
+	$(RUN) -m benchmarks $(ARGS)
+
+.venv/made: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv --clear .venv
+	$(RUN) -m pip install --quiet --disable-pip-version-check uv
+	$(RUN) -m uv pip install --quiet --python $(RUN) -r requirements.lock
+	$(RUN) -m uv pip install --quiet --python $(RUN) --no-deps -e .
+	touch .venv/made
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,18 @@
+"""`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that need no long wait."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = ("worlds", "training", "evaluation", "population", "command")
+
+
+def main(names: list[str]) -> None:
+    for name in names or NAMES:
+        print(f"{name} ...", flush=True)
+        importlib.import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,67 @@
+"""How everything here is timed: compilation apart, median of repeats, peak memory of a process."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from evidence import devices, runs
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def timed(function: Callable[..., Any], carry: Any, *, repeats: int = 5) -> dict[str, Any]:
+    """Time `carry = function(carry)` after one call that compiles it.
+
+    Returns:
+      compile_s: the first call, less a median one; seconds: of each further call; median_s.
+    """
+    started = time.perf_counter()
+    carry = jax.block_until_ready(function(carry))
+    first = time.perf_counter() - started
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        carry = jax.block_until_ready(function(carry))
+        seconds.append(time.perf_counter() - started)
+    median = statistics.median(seconds)
+    return {"compile_s": first - median, "seconds": seconds, "median_s": median}
+
+
+def isolated(case: str, **arguments: Any) -> dict[str, Any]:
+    """Run `module:function` in a process of its own; adds its peak memory to what it returns."""
+    command = [sys.executable, "-m", "benchmarks.timing", case, json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{case} {arguments}:\n{done.stderr[-3000:]}")
+    return {**arguments, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def save(name: str, results: Any, note: str) -> None:
+    """Write results beside the machine they were taken on."""
+    record = {"command": f"python -m benchmarks {name}", "note": note, "device": runs.device()}
+    path = runs.write_json(RESULTS / f"{name}.json", {**record, "results": results})
+    print(f"{path.name} written")
+
+
+def _main() -> None:
+    case, arguments = sys.argv[1], json.loads(sys.argv[2])
+    module, function = case.split(":")
+    devices.prepare(compilation_cache=False)
+    result = getattr(importlib.import_module(module), function)(**arguments)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({**runs.plain(result), "peak_mb": round(peak / 1024, 1)}))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,87 @@
+"""World steps a second: random actions, every byte of every view added to a returned checksum."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.timing import isolated, save, timed
+from evidence.devices import over_runs
+from goodharts_jax import world as physics
+
+_STEPS = 256
+# What a step touches at least, in cache lines of 64 bytes: 11 rows of the view at 1.16 lines each
+# and their copy, four candidate cells, two written cells, the agent's numbers.
+_FLOOR_BYTES = round(11 * 1.16 * 64 + 121 + 4 * 64 + 2 * 64 + 32)
+
+
+def main() -> None:
+    """Throughput from 64 to 8,192 worlds beside what memory alone would allow."""
+    bandwidth = isolated("benchmarks.worlds:bandwidth")["gigabytes_per_second"]
+    floor = 1e9 * bandwidth / _FLOOR_BYTES
+    rows = []
+    for num_worlds in (64, 256, 1024, 4096, 8192):
+        row = isolated("benchmarks.worlds:steps_per_second", num_worlds=num_worlds)
+        row["share_of_memory_floor"] = row["steps_per_second"] / floor
+        rows.append(row)
+        print(f"  {num_worlds:>5} worlds: {row['steps_per_second']:>12,.0f} steps/s")
+    results = {
+        "worlds": rows,
+        "bytes_a_world": _bytes_a_world(),
+        "floor": {
+            "bytes_a_step": _FLOOR_BYTES,
+            "gigabytes_per_second": bandwidth,
+            "steps_per_second": floor,
+        },
+    }
+    save("worlds", results, f"median of 7 repeats of {_STEPS} steps; exact regrowth")
+
+
+def steps_per_second(num_worlds: int) -> dict[str, Any]:
+    """One device a core, each with its share of the worlds."""
+    shards = min(jax.local_device_count(), num_worlds // 32)
+    world, share = physics.make_world(), num_worlds // shards
+
+    def settle(world: physics.World, key: jax.Array) -> physics.State:
+        return jax.vmap(physics.reset, (None, 0))(world, jax.random.split(key, share))
+
+    def roll(world: physics.World, run: Any) -> Any:
+        def step(carry: Any, key: jax.Array) -> Any:
+            states, checksum = carry
+            action_key, step_key = jax.random.split(key)
+            words = jax.random.bits(action_key, (share,), jnp.uint32)
+            states, event = jax.vmap(physics.step, (None, 0, 0, 0))(
+                world, states, (words >> 29).astype(jnp.int32), jax.random.split(step_key, share)
+            )
+            view = jax.vmap(physics.view, (None, 0))(world, states)
+            return (states, checksum + view.astype(jnp.uint32).sum((1, 2)) + event.eaten), None
+
+        states, checksum, key = run
+        key, steps_key = jax.random.split(key)
+        keys = jax.random.split(steps_key, _STEPS)
+        (states, checksum), _ = jax.lax.scan(step, (states, checksum), keys)
+        return states, checksum, key
+
+    keys = jax.random.split(jax.random.key(0), shards)
+    states = over_runs(settle)(world, keys)
+    checksums = jnp.zeros((shards, share), jnp.uint32)
+    lifted = over_runs(roll, donate=True)
+    taken = timed(lambda run: lifted(world, run), (states, checksums, keys), repeats=7)
+    return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}
+
+
+def bandwidth() -> dict[str, Any]:
+    """Memory read and written by a copy that fits no cache, in both directions added up."""
+    source = np.ones(1 << 27, np.uint8)
+    target = np.empty_like(source)
+    taken = timed(lambda carry: np.copyto(target, source), None, repeats=9)
+    return {"gigabytes_per_second": 2 * source.nbytes / statistics.median(taken["seconds"]) / 1e9}
+
+
+def _bytes_a_world() -> int:
+    state = jax.eval_shape(lambda: physics.reset(physics.make_world(), jax.random.key(0)))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
