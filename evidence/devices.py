@@ -83,6 +83,19 @@ def run_mesh(num_runs: int) -> Mesh:
     return jax.make_mesh((len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
 
 
+def at_one_time(num_runs: int) -> int:
+    """How many runs of a population are being worked on at any moment."""
+    return num_runs if _is_accelerator() else min(num_runs, jax.local_device_count())
+
+
+def memory_available() -> int:
+    """Bytes that a program may take: of the accelerators, or of the machine's free memory."""
+    limits = [(device.memory_stats() or {}).get("bytes_limit") for device in jax.local_devices()]
+    if _is_accelerator() and all(limits):
+        return sum(limit for limit in limits if limit)
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _pad(runs: Any, extra: int) -> Any:
     if extra == 0:
         return runs

@@ -20,6 +20,8 @@ from evidence.config import build
 from evidence.report import number, percent
 from goodharts_jax.settings import Experiment, WorldSettings, read
 
+# Columns of a terminal that has room for intervals.
+_WIDE = 160
 _COLUMNS = (
     ("efficiency", "overall_efficiency", percent),
     ("selectivity", "selectivity", number),
@@ -46,13 +48,15 @@ def main(config: DictConfig) -> None:
 def run(config: DictConfig, folder: Path) -> None:
     """Run one experiment in its output folder."""
     console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE
     settings = _settings(config, folder)
     devices.prepare(settings.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
     from goodharts_jax import study
 
     results = study.conduct(settings, folder, _judged_in(settings), console)
-    console.print(_table(results))
+    console.print(_table(results, wide=console.width >= _WIDE))
     for warning in results["warnings"]:
         console.print(f"[yellow]note[/] {warning}")
     if verdict := results.get("thesis"):
@@ -84,14 +88,17 @@ def _judged_in(settings: Experiment) -> WorldSettings:
     return build(WorldSettings, world, "world")
 
 
-def _table(results: dict[str, Any]) -> Table:
-    unit = "95% intervals over runs" if len(results["manifest"]["seeds"]) > 1 else "one run a row"
-    table = Table(title="Judged by survival", caption=unit)
+def _table(results: dict[str, Any], *, wide: bool) -> Table:
+    caption = "one run a row"
+    if len(results["manifest"]["seeds"]) > 1:
+        caption = "95% intervals over runs" if wide else "means over runs; intervals on the page"
+    table = Table(title="Judged by survival", caption=caption)
     table.add_column("mode")
     for heading, _, _ in _COLUMNS:
         table.add_column(heading, justify="right")
     for name, mode in results["modes"].items():
-        cells = [show(mode["intervals"][metric]) for _, metric, show in _COLUMNS]
+        found = [(show, mode["intervals"][metric]) for _, metric, show in _COLUMNS]
+        cells = [show(measured if wide else measured.value) for show, measured in found]
         table.add_row(name, *cells, style="dim" if mode["scripted"] else None)
     return table
 

@@ -6,6 +6,8 @@ a new row in YAML. Nothing here or below branches on a mode's name.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,13 +80,16 @@ def observe(mode: Mode, view: jax.Array, look: jax.Array) -> jax.Array:
       look: random word that selects this look's noise. uint32[].
     """
     # A sum over kinds is several times faster on a CPU than looking codes up in a 3-row table.
-    is_kind = [(view == kind).astype(jnp.float32)[..., None] for kind in range(NUM_KINDS)]
-    seen = sum(is_kind[kind] * mode.perceive[kind] for kind in range(NUM_KINDS))
+    empty, food, poison = (
+        (view == kind).astype(jnp.float32)[..., None] for kind in range(NUM_KINDS)
+    )
+    looks = mode.perceive
+    seen = empty * looks[EMPTY] + food * looks[FOOD] + poison * looks[POISON]
     if mode.noise is None:
         return seen
     start = (look % jnp.uint32(_NOISE.size - view.size)).astype(jnp.int32)
     noise = lax.dynamic_slice(jnp.asarray(_NOISE), (start,), (view.size,)).reshape(view.shape)
-    return seen + mode.noise * noise[..., None] * (1.0 - is_kind[EMPTY])
+    return seen + mode.noise * noise[..., None] * (1.0 - empty)
 
 
 def reward(
@@ -121,5 +126,5 @@ def is_distinct(mode: Mode) -> bool:
 def stack(modes: list[Mode]) -> Mode:
     """Modes as one pytree with a leading axis; all get noise (of 0) where one has it."""
     if any(mode.noise is not None for mode in modes):
-        modes = [m if m.noise is not None else m.replace(noise=jnp.float32(0)) for m in modes]
+        modes = [m if m.noise is not None else replace(m, noise=jnp.float32(0)) for m in modes]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modes)

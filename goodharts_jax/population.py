@@ -7,7 +7,7 @@ where it stopped and ends in the same parameters, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,12 @@ import numpy as np
 import orbax.checkpoint as ocp
 from flax import struct
 
-from evidence.devices import over_runs
+from evidence.devices import at_one_time, over_runs
 from goodharts_jax import ppo, survival
-from goodharts_jax.modes import Mode
+from goodharts_jax import world as physics
+from goodharts_jax.modes import NUM_CHANNELS, Mode, stack
 from goodharts_jax.survival import Census, Lives, Tally
-from goodharts_jax.world import FOOD, POISON, World
+from goodharts_jax.world import FOOD, NUM_KINDS, POISON, World
 
 # The worlds of a run are evaluated in blocks of this many: a block fits a core's share of the
 # cache, and blocks of one run spread over the cores.
@@ -50,6 +51,7 @@ class Watch:
       food: eaten a step. float32[2].
       poison: float32[2].
       deaths: a step. float32[2].
+      items: of each kind in a world, on average. float32[2, NUM_KINDS].
       kl: divergence of the policy from the initial one, on the views met. float32[], nats.
     """
 
@@ -58,6 +60,7 @@ class Watch:
     food: jax.Array
     poison: jax.Array
     deaths: jax.Array
+    items: jax.Array
     kl: jax.Array
 
 
@@ -174,6 +177,7 @@ def _watch(
         food=food,
         poison=poison,
         deaths=deaths,
+        items=worlds.items.astype(jnp.float32).reshape(2, -1, NUM_KINDS).mean(axis=1),
         kl=jnp.mean(jax.vmap(jax.vmap(divergence))(view, look)),
     )
 
@@ -236,10 +240,12 @@ def evaluate(
             output = ppo.policy(network, unit["params"], unit["mode"], view, look)
             return output.logits / jnp.maximum(temperature, 1e-6)
 
-        scripted = [lambda view, look, script=script: script(view) for script in scripts]
+        # The first branch is for script -1; nothing there can be traced without any parameters.
+        branches: list[Any] = [lambda view, look, script=script: script(view) for script in scripts]
+        branches.insert(0, branches[0] if unit["params"] is None else trained)
 
         def policy(view: jax.Array, look: jax.Array) -> jax.Array:
-            return jax.lax.switch(unit["script"] + 1, [trained, *scripted], view, look)
+            return jax.lax.switch(unit["script"] + 1, branches, view, look)
 
         key = jax.random.fold_in(unit["key"], time)
         return survival.forage(world, policy, unit["lives"], key, chunk, steps_per_world)
@@ -269,29 +275,69 @@ def evaluate(
     }
 
 
+def memory_needed(
+    plan: ppo.Plan, world: World, num_runs: int, num_rows: int, num_worlds: int
+) -> dict[str, int]:
+    """Bytes that a study takes at its peak, worked out from shapes before anything compiles.
+
+    Args:
+      plan: of the training.
+      world: the larger of the two it uses.
+      num_runs: trained policies.
+      num_rows: policies evaluated, runs and scripts.
+      num_worlds: of each in the evaluation.
+
+    Returns:
+      training: learners of all runs, and rollouts of those that a device trains at once;
+      evaluation: worlds and tallies of all rows.
+    """
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    learner = jax.eval_shape(partial(ppo.start, plan), world, key)
+    state = jax.eval_shape(physics.reset, world, key)
+    # Codes, and as float32 what the network makes of them at its widest, forward and backward.
+    view = world.view_size**2
+    widest = max([NUM_CHANNELS, *plan.network.features]) * view
+    transition = view + 40 + 4 * 3 * (widest + sum(plan.network.hidden)) // plan.num_minibatches
+    at_once = at_one_time(num_runs)
+    rollouts = at_once * plan.steps_per_update * transition
+    return {
+        # Twice, for a chunk's results stand beside what it started from while they are copied.
+        "training": 2 * num_runs * _bytes(learner) + rollouts,
+        "evaluation": num_rows * num_worlds * (_bytes(state) + 64),
+    }
+
+
+def _bytes(tree: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
 def _units(contenders: Mapping[str, Contender], blocks: int) -> dict[str, Any]:
-    """What is evaluated, one entry a block of worlds: contender by contender, run by run."""
+    """What is evaluated, one entry a block of worlds: contender by contender, run by run.
+
+    Scripts carry the parameters of some trained policy along, for all entries must be alike.
+    """
+    runs = [(row, run) for row in contenders.values() for run in range(len(row.seeds))]
+    entries = [(row, run, block) for row, run in runs for block in range(blocks)]
     some = next((row for row in contenders.values() if row.script is None), None)
-    entries = []
-    for row in contenders.values():
-        for run, seed in enumerate(row.seeds):
-            source = row if row.script is None else some
-            params = (
-                None
-                if source is None
-                else jax.tree.map(lambda x, r=run: x[min(r, len(x) - 1)], source.params)
-            )
-            _, key, _ = _keys(jax.random.key(seed))
-            script = -1 if row.script is None else row.script
-            mode = None if source is None else source.mode
-            entries += [
-                {"script": jnp.int32(script), "params": params, "mode": mode, "key": block_key}
-                for block_key in jax.random.split(key, blocks)
-            ]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *entries)
+
+    def block_key(row: Contender, run: int, block: int) -> chex.PRNGKey:
+        return jax.random.split(_keys(jax.random.key(row.seeds[run]))[1], blocks)[block]
+
+    units: dict[str, Any] = {
+        "script": jnp.array([-1 if row.script is None else row.script for row, _, _ in entries]),
+        "key": jnp.stack([block_key(*entry) for entry in entries]),
+        "params": None,
+        "mode": None,
+    }
+    if some is not None:
+        sources = [(row, run) if row.script is None else (some, 0) for row, run, _ in entries]
+        params = [jax.tree.map(lambda x, run=run: x[run], row.params) for row, run in sources]
+        units["params"] = jax.tree.map(lambda *leaves: jnp.stack(leaves), *params)
+        units["mode"] = stack([row.mode for row, _ in sources if row.mode is not None])
+    return units
 
 
-def _keys(key: chex.PRNGKey) -> Iterator[chex.PRNGKey]:
+def _keys(key: chex.PRNGKey) -> chex.PRNGKey:
     """A run's keys: to train, to be evaluated, to be watched."""
     return jax.random.split(key, 3)
 
@@ -333,8 +379,7 @@ class _Checkpoints:
 
     def latest(self, learners: Any) -> tuple[int, Any, dict[str, np.ndarray], list[Watch]] | None:
         """The updates done and all that was saved with them; `learners` gives the structure."""
-        step = None if self._manager is None else self._manager.latest_step()
-        if step is None:
+        if self._manager is None or (step := self._manager.latest_step()) is None:
             return None
         kept = self._manager.restore(
             step,

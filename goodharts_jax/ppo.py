@@ -6,7 +6,7 @@ calls `start` and then `advance` as often as it likes; both ways end in the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -161,7 +161,7 @@ def advance(
     plan: Plan, world: World, hyper: Hyper, mode: Mode, learner: Learner, num_updates: int
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Carry a run on by `num_updates` (static) updates; also returns their history."""
-    world = world.replace(mortal=mode.mortal)
+    world = replace(world, mortal=mode.mortal)
 
     def update(learner: Learner, _: None) -> tuple[Learner, dict[str, jax.Array]]:
         key, rollout_key, learn_key, reset_key = jax.random.split(learner.key, 4)
@@ -188,7 +188,7 @@ def policy(
     network: ActorCritic, params: Any, mode: Mode, view: jax.Array, look: jax.Array
 ) -> Output:
     """The network's word on one view, uint8[V, V], as the mode lets it be perceived."""
-    return network.apply(params, observe(mode, view, look))
+    return Output(*network.apply(params, observe(mode, view, look)))
 
 
 def collect(

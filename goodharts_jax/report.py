@@ -109,7 +109,7 @@ _COLUMNS = (
     ("Food/1k", "food_per_1k_steps", "number", True),
     ("Poison/1k", "poison_per_1k_steps", "number", True),
     ("Energy/1k", "energy_per_1k_steps", "number", True),
-    ("Own pay/1k", "proxy_return_per_1k_steps", "number", False),
+    ("Proxy pay/1k", "proxy_return_per_1k_steps", "number", False),
 )
 
 
@@ -128,6 +128,8 @@ def _context(results: Results, full: bool) -> dict[str, Any]:
         "columns": [column for column in _COLUMNS if full or column[3]],
         "measured": _measured,
         "spoken": _spoken,
+        "tested": list(dict.fromkeys(row["metric"] for row in results.get("comparisons") or [])),
+        "kinds": {metric: (heading, kind) for heading, metric, kind, _ in _COLUMNS},
         "yes_no": {True: "yes", False: "no", None: report.UNDEFINED}.get,
         "colours": {name: _look(name)["color"] for name in modes},
         "published": [

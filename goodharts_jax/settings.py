@@ -5,7 +5,8 @@ Each class is one folder of `conf/goodhart/`, where every setting is explained.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import itertools
+from typing import Annotated, Any, Literal
 
 import jax
 from annotated_types import Ge, Gt, Le
@@ -13,7 +14,11 @@ from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
 
 from evidence.config import Settings, build
-from goodharts_jax import modes, networks, ppo, world
+from goodharts_jax.modes import Mode, make_mode, stack
+from goodharts_jax.networks import ActorCritic
+from goodharts_jax.phase import cell_mode
+from goodharts_jax.ppo import Hyper, Plan, make_hyper
+from goodharts_jax.world import ENERGY_UNIT, World, make_world
 
 Count = Annotated[int, Ge(1)]
 Positive = Annotated[float, Gt(0)]
@@ -36,9 +41,9 @@ class WorldSettings(Settings):
     @field_validator("start_energy", "move_cost", "food_energy", "poison_energy")
     @classmethod
     def _in_units(cls, energy: float) -> float:
-        steps = energy / world.ENERGY_UNIT
+        steps = energy / ENERGY_UNIT
         if abs(steps - round(steps)) > 1e-6:
-            raise ValueError(f"{energy} is no multiple of {world.ENERGY_UNIT}, the unit of energy")
+            raise ValueError(f"{energy} is no multiple of {ENERGY_UNIT}, the unit of energy")
         return energy
 
     @field_validator("food", "poison")
@@ -65,9 +70,9 @@ class WorldSettings(Settings):
             )
         return self
 
-    def build(self) -> world.World:
+    def build(self) -> World:
         """The world's rules."""
-        return world.make_world(**self.model_dump())
+        return make_world(**self.model_dump())
 
 
 class Sees(Settings):
@@ -95,9 +100,9 @@ class ModeSettings(Settings):
     pays: Pays
     mortal: bool = True
 
-    def build(self, move_cost: float) -> modes.Mode:
+    def build(self, move_cost: float) -> Mode:
         """The mode's row of numbers, in a world where a step costs `move_cost`."""
-        return modes.make_mode(
+        return make_mode(
             self.sees.food,
             self.sees.poison,
             self.pays.food,
@@ -169,6 +174,20 @@ class BudgetSettings(Settings):
     steps_per_world: Count
 
 
+class StudySettings(Settings):
+    """See `conf/goodhart/study/`."""
+
+    kind: Literal["modes", "phase_diagram"]
+    poison_pays: tuple[float, ...] = ()
+    distances: tuple[NonNegative, ...] = ()
+    noise: Positive = 0.25
+
+    @property
+    def grid(self) -> list[tuple[float, float]]:
+        """Pay for poison and distance of looks, of each cell of a phase diagram."""
+        return list(itertools.product(self.poison_pays, self.distances))
+
+
 class Interestingness(Settings):
     """How interesting the two items are to the proxy."""
 
@@ -185,6 +204,7 @@ class Experiment(Settings):
     ppo: PPOSettings
     evaluation: EvaluationSettings
     budget: BudgetSettings
+    study: StudySettings
     seed: Annotated[int, Ge(0), Le(2**31 - 1)]
     runs: Count | None
     interestingness: Interestingness
@@ -192,6 +212,8 @@ class Experiment(Settings):
     checkpoint: str | None
     resume: str | None
     full_report: bool | None
+    dashboard: bool
+    logger: Literal["tensorboard"] | None
     compilation_cache: bool | str
 
     @model_validator(mode="after")
@@ -209,7 +231,8 @@ class Experiment(Settings):
     @property
     def seeds(self) -> list[int]:
         """The seed of each run of a mode."""
-        runs = self.runs or (1 if len(self.modes) == 1 else 3)
+        alone = self.study.kind == "modes" and len(self.modes) == 1
+        runs = self.runs or (1 if alone else 3)
         return list(range(self.seed, self.seed + runs))
 
     @property
@@ -235,16 +258,16 @@ class Experiment(Settings):
         return max(1, min(8, updates // 16))
 
     @property
-    def plan(self) -> ppo.Plan:
+    def plan(self) -> Plan:
         """What changes the compiled training program."""
         sizes = ("num_worlds", "rollout_length", "episode_length", "epochs", "num_minibatches")
-        network = networks.ActorCritic(self.network.features, self.network.hidden)
-        return ppo.Plan(**{name: getattr(self.ppo, name) for name in sizes}, network=network)
+        network = ActorCritic(self.network.features, self.network.hidden)
+        return Plan(**{name: getattr(self.ppo, name) for name in sizes}, network=network)
 
     @property
-    def hyper(self) -> ppo.Hyper:
+    def hyper(self) -> Hyper:
         """What merely changes its numbers."""
-        return ppo.make_hyper(
+        return make_hyper(
             self.num_updates,
             learning_rate=self.ppo.learning_rate,
             entropy_weight=self.ppo.entropy_weight,
@@ -255,8 +278,13 @@ class Experiment(Settings):
             max_grad_norm=self.ppo.max_grad_norm,
         )
 
-    def rows(self) -> dict[str, modes.Mode]:
-        """Each mode's row of numbers, by name."""
+    def rows(self) -> dict[str, Mode]:
+        """What is trained: each mode's row of numbers, or each cell's, by name."""
+        if self.study.kind == "phase_diagram":
+            return {
+                f"poison {pay:g}, distance {distance:g}": cell_mode(pay, distance, self.study.noise)
+                for pay, distance in self.study.grid
+            }
         return {name: mode.build(self.world.move_cost) for name, mode in self.modes.items()}
 
 
@@ -270,10 +298,10 @@ def read(config: Any) -> Experiment:
     return build(Experiment, data, "")
 
 
-def runs_of(rows: dict[str, modes.Mode], seeds: list[int]) -> tuple[modes.Mode, jax.Array]:
+def runs_of(rows: dict[str, Mode], seeds: list[int]) -> tuple[Mode, jax.Array]:
     """Modes and keys of all runs, mode by mode; leading axis [modes * seeds].
 
     Runs of equal seed share their key, so that they differ in their mode alone.
     """
     keys = jax.vmap(jax.random.key)(jax.numpy.array(seeds * len(rows), jax.numpy.uint32))
-    return modes.stack([row for row in rows.values() for _ in seeds]), keys
+    return stack([row for row in rows.values() for _ in seeds]), keys

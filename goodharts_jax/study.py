@@ -10,7 +10,8 @@ import importlib.resources
 import json
 import time
 from collections.abc import Mapping
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ import yaml
 from jax.tree_util import Partial
 from rich.console import Console
 
-from evidence import progress, runs
-from goodharts_jax import population, ppo, render, report, survival, thesis, verification
+from evidence import devices, progress, runs
+from goodharts_jax import phase, population, ppo, render, report, survival, thesis, verification
+from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
 from goodharts_jax.population import Contender, Trained
 from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment, WorldSettings, runs_of
-from goodharts_jax.world import World
+from goodharts_jax.world import ENERGY_UNIT, FOOD, World
 
 _REPLAY_STEPS = 600
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
@@ -49,36 +51,94 @@ def conduct(
 
     Returns:
       The results, as written.
+
+    Raises:
+      ValueError: the study does not fit into memory.
     """
     started = time.perf_counter()
-    rows, world, judge_world = settings.rows(), settings.world.build(), judged_in.build()
-    _keep_configuration(settings, folder)
-    trained, train_seconds = _timed(
-        partial(_train, settings, rows, world, judge_world, folder, console)
-    )
-    contenders = _contenders(settings, rows, trained)
-    censuses, evaluation_seconds = _timed(
-        partial(_evaluate, settings, judge_world, contenders, console)
-    )
-    results = _tabulate(settings, judge_world, rows, contenders, censuses, trained)
-    results |= _judge(settings, rows, trained, results["modes"])
-    replay = _replay(settings, judge_world, rows, contenders)
-    runs.write_text(folder / "replay.json", json.dumps(runs.plain(replay), allow_nan=False))
+    study = Study(settings, folder, judged_in.build(), console)
+    _plan_memory(study)
+    runs.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
+    trained, train_seconds = _timed(partial(_train, study))
+    find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
+    results, judge_seconds = _timed(partial(find, study, trained))
     manifest = runs.manifest(
         settings.model_dump() | {"evaluation_world": judged_in.model_dump()},
         settings.seeds,
         survival_horizon=settings.horizon,
         wall_seconds={
             "training": round(train_seconds, 2),
-            "evaluation": round(evaluation_seconds, 2),
+            "evaluation": round(judge_seconds, 2),
             "total": round(time.perf_counter() - started, 2),
         },
     )
     results = {"manifest": manifest, **results}
     runs.write_json(folder / "results.json", results, schema())
     full = settings.full_report
-    report.write(folder, full=len(rows) > 2 if full is None else full)
+    report.write(folder, full=len(study.rows) > 2 if full is None else full)
     return results
+
+
+@dataclass(frozen=True)
+class Study:
+    """What every part of an experiment works from.
+
+    Attributes:
+      settings: validated.
+      folder: of results.
+      judge_world: the rules of the evaluation.
+      console: where progress is shown.
+    """
+
+    settings: Experiment
+    folder: Path
+    judge_world: World
+    console: Console
+
+    @cached_property
+    def rows(self) -> dict[str, Mode]:
+        """What is trained, by name."""
+        return self.settings.rows()
+
+    @cached_property
+    def scripts(self) -> dict[str, Any]:
+        """What stands beside it, by name."""
+        interest = self.settings.interestingness
+        scripts = scripted_policies(interest.food, interest.poison)
+        chance = {"random_walk": scripts["random_walk"]}
+        return chance if self.settings.study.kind == "phase_diagram" else scripts
+
+    def own(self, index: int) -> slice:
+        """The runs of one row in a population's leading axis."""
+        count = len(self.settings.seeds)
+        return slice(index * count, (index + 1) * count)
+
+
+def _plan_memory(study: Study) -> None:
+    """Say what the study will take, and refuse it now rather than fail in the middle."""
+    settings, world = study.settings, study.settings.world.build()
+    num_runs = len(study.rows) * len(settings.seeds)
+    num_rows = (len(study.rows) + len(study.scripts)) * len(settings.seeds)
+    worlds = settings.budget.evaluation_worlds
+    needed = population.memory_needed(settings.plan, world, num_runs, num_rows, worlds)
+    available, peak = devices.memory_available(), max(needed.values())
+    study.console.print(
+        f"{num_runs} runs x {settings.num_updates * settings.plan.steps_per_update:,} steps; "
+        f"memory: about {peak / 2**20:,.0f} of {available / 2**20:,.0f} MiB",
+        style="dim",
+        highlight=False,
+    )
+    if peak > available:
+        fits = int(len(settings.seeds) * available / peak)
+        way_out = (
+            f"runs={fits} would fit"
+            if fits
+            else "lower ppo.num_worlds or budget.evaluation_worlds, for not even runs=1 would fit"
+        )
+        raise ValueError(
+            f"this study takes about {peak / 2**20:,.0f} MiB, {available / 2**20:,.0f} are free; "
+            + way_out
+        )
 
 
 @cache
@@ -96,49 +156,31 @@ def _timed(work: Any) -> tuple[Any, float]:
 # ---- training -----------------------------------------------------------------------------------
 
 
-def _keep_configuration(settings: Experiment, folder: Path) -> None:
-    runs.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
-
-
-def _train(
-    settings: Experiment,
-    rows: Mapping[str, Mode],
-    world: World,
-    judge_world: World,
-    folder: Path,
-    console: Console,
-) -> Trained:
-    modes, keys = runs_of(dict(rows), settings.seeds)
-    source = folder if settings.train else Path(settings.checkpoint or "")
-    log = folder / "metrics.jsonl"
-    if settings.train:
-        log.unlink(missing_ok=True)
-    labels = [(name, seed) for name in rows for seed in settings.seeds]
+def _train(study: Study) -> Trained:
+    settings = study.settings
+    modes, keys = runs_of(study.rows, settings.seeds)
+    labels = [(name, seed) for name in study.rows for seed in settings.seeds]
+    train = partial(
+        population.train,
+        settings.plan,
+        settings.world.build(),
+        settings.hyper,
+        modes,
+        keys,
+        chunk_updates=settings.chunk_updates,
+        watch_world=study.judge_world,
+    )
+    if settings.checkpoint is not None and not settings.train:
+        kept = Path(settings.checkpoint) / "checkpoints"
+        if not kept.exists():
+            raise ValueError(f"checkpoint={settings.checkpoint}: there is no {kept}")
+        return train(num_updates=0, folder=kept)
     steps = settings.plan.steps_per_update
-    total = settings.num_updates * steps * len(labels) if settings.train else 0
-    with progress.bar(f"training {len(labels)} runs", total, "steps", console) as advance:
-
-        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
-            num_updates = next(iter(history.values())).shape[1]
-            for update in range(num_updates):
-                for run, (mode, seed) in enumerate(labels):
-                    numbers = {name: float(column[run, update]) for name, column in history.items()}
-                    taken = (first_update + update + 1) * steps
-                    line = {"mode": mode, "seed": seed, "steps": taken, **numbers}
-                    runs.append_jsonl(log, line)
-            advance(num_updates * steps * len(labels))
-
-        return population.train(
-            settings.plan,
-            world,
-            settings.hyper,
-            modes,
-            keys,
-            num_updates=settings.num_updates if settings.train else 0,
-            chunk_updates=settings.chunk_updates,
-            folder=source / "checkpoints",
-            watch_world=judge_world,
-            observe=observe if settings.train else lambda first_update, history: None,
+    with observing(labels, steps, settings, study.folder, study.console) as observe:
+        return train(
+            num_updates=settings.num_updates,
+            folder=study.folder / "checkpoints",
+            observe=observe,
         )
 
 
@@ -176,37 +218,59 @@ def steps_to_efficiency(food: np.ndarray, poison: np.ndarray, steps: int) -> int
 # ---- evaluation ---------------------------------------------------------------------------------
 
 
-def _contenders(
-    settings: Experiment, rows: Mapping[str, Mode], trained: Trained
-) -> dict[str, Contender]:
-    seeds = settings.seeds
+def _modes(study: Study, trained: Trained) -> dict[str, Any]:
+    """The table of modes, what is made of it, and a replay."""
+    contenders = _contenders(study, trained)
+    modes = _tabulate(study, contenders, _evaluate(study, contenders), trained)
+    replay = runs.plain(_replay(study, contenders))
+    runs.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
+    return {"modes": modes, **_judge(study, trained, modes)}
+
+
+def _phase_diagram(study: Study, trained: Trained) -> dict[str, Any]:
+    """The cells, and the random walk that they are compared with."""
+    scripts = _scripted(study, first=0)
+    modes = _tabulate(study, scripts, _evaluate(study, scripts), trained)
+    chance = modes["random_walk"]["aggregates"]
+    energy = study.judge_world.energy[FOOD:] * ENERGY_UNIT
+    return {
+        "modes": modes,
+        "warnings": [],
+        "phase_diagram": phase.cells(
+            study.settings.study.grid,
+            trained.watch,
+            _looks(study, trained),
+            {item: chance[f"{item}_per_1k_steps"] / 1000 for item in ("food", "poison")},
+            energy.tolist(),
+        ),
+    }
+
+
+def _contenders(study: Study, trained: Trained) -> dict[str, Contender]:
     found = {}
-    for index, (name, mode) in enumerate(rows.items()):
-        own = slice(index * len(seeds), (index + 1) * len(seeds))
-        params = jax.tree.map(lambda x, own=own: x[own], trained.learners.params)
-        found[name] = Contender(None, params, mode, seeds)
-    for index, name in enumerate(_scripts(settings)):
-        found[name] = Contender(index, None, None, seeds)
-    return found
+    for index, (name, mode) in enumerate(study.rows.items()):
+        params = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.learners.params)
+        found[name] = Contender(None, params, mode, study.settings.seeds)
+    return found | _scripted(study, first=0)
 
 
-def _scripts(settings: Experiment) -> dict[str, Any]:
-    interest = settings.interestingness
-    return scripted_policies(interest.food, interest.poison)
+def _scripted(study: Study, first: int) -> dict[str, Contender]:
+    names = enumerate(study.scripts, start=first)
+    return {name: Contender(index, None, None, study.settings.seeds) for index, name in names}
 
 
 def _evaluate(
-    settings: Experiment, world: World, contenders: Mapping[str, Contender], console: Console
+    study: Study, contenders: Mapping[str, Contender]
 ) -> dict[str, list[survival.Census]]:
-    budget = settings.budget
+    settings, budget = study.settings, study.settings.budget
     lives = len(contenders) * len(settings.seeds) * budget.evaluation_worlds
     title = f"evaluating {len(contenders)} policies"
-    with progress.bar(title, lives * budget.steps_per_world, "steps", console) as advance:
+    with progress.bar(title, lives * budget.steps_per_world, "steps", study.console) as advance:
         return population.evaluate(
             settings.plan.network,
-            world,
+            study.judge_world,
             contenders,
-            list(_scripts(settings).values()),
+            list(study.scripts.values()),
             num_worlds=budget.evaluation_worlds,
             steps_per_world=budget.steps_per_world,
             temperature=settings.temperature,
@@ -215,18 +279,17 @@ def _evaluate(
 
 
 def _tabulate(
-    settings: Experiment,
-    world: World,
-    rows: Mapping[str, Mode],
+    study: Study,
     contenders: Mapping[str, Contender],
     censuses: Mapping[str, list[survival.Census]],
     trained: Trained,
 ) -> dict[str, Any]:
     """The table of modes: pooled, over runs, and run by run."""
+    settings, world = study.settings, study.judge_world
     interest = settings.interestingness.model_dump()
     table = {}
     for index, (name, counted) in enumerate(censuses.items()):
-        mode = rows.get(name)
+        mode = contenders[name].mode
 
         def measure(census: survival.Census, mode: Mode | None = mode) -> dict[str, Any]:
             return survival.metrics(census, world, settings.horizon, interest, mode)
@@ -235,8 +298,9 @@ def _tabulate(
         for run, (seed, census) in enumerate(zip(settings.seeds, counted, strict=True)):
             entry = {"seed": seed, **measure(census), **survival.details(census)}
             if mode is not None:
-                row = index * len(settings.seeds) + run
-                history = {key: column[row] for key, column in trained.history.items()}
+                history = {
+                    key: column[study.own(index)][run] for key, column in trained.history.items()
+                }
                 entry["training"] = _learning(settings, history)
             entries.append(entry)
         pooled = measure(survival.pool(counted))
@@ -247,26 +311,24 @@ def _tabulate(
             "intervals": thesis.intervals(entries, shown),
             "runs": entries,
         }
-    return {"modes": table}
+    return table
 
 
 # ---- judgement ----------------------------------------------------------------------------------
 
 
-def _judge(
-    settings: Experiment, rows: Mapping[str, Mode], trained: Trained, modes: Mapping[str, Any]
-) -> dict[str, Any]:
+def _judge(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
     stated = thesis.load_thesis()
     own = {name: mode for name, mode in modes.items() if not mode["scripted"]}
     judged: dict[str, Any] = {
         "warnings": thesis.cautions(own),
-        "verification": _verification(settings, rows, trained, modes),
-        "goodhart_curves": _goodhart_curves(settings, rows, trained),
+        "verification": _verification(study, trained, modes),
+        "goodhart_curves": _goodhart_curves(study, trained),
     }
     if stated.truth in modes and stated.proxy in modes:
         judged["thesis"] = thesis.judge(modes, stated)
         judged["ratios"] = thesis.ratios(modes, stated)
-    if len(settings.seeds) > 1 and len(own) > 1:
+    if len(study.settings.seeds) > 1 and len(own) > 1:
         judged["comparisons"] = [
             row
             for metric in ("overall_efficiency", "deaths_per_1k_steps", "survival_restricted_mean")
@@ -275,11 +337,9 @@ def _judge(
     return judged
 
 
-def _verification(
-    settings: Experiment, rows: Mapping[str, Mode], trained: Trained, modes: Mapping[str, Any]
-) -> dict[str, Any]:
+def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
     floors = verification.survival_floor(modes)
-    network, radius = settings.plan.network, settings.world.view_radius
+    network, radius = study.settings.plan.network, study.settings.world.view_radius
 
     @jax.jit
     def directions(params: Any, mode: Mode) -> verification.DirectionalAccuracy:
@@ -292,9 +352,8 @@ def _verification(
         return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(params))
 
     checked = {}
-    for index, (name, mode) in enumerate(rows.items()):
-        own = slice(index * len(settings.seeds), (index + 1) * len(settings.seeds))
-        params = jax.tree.map(lambda x, own=own: x[own], trained.learners.params)
+    for index, (name, mode) in enumerate(study.rows.items()):
+        params = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.learners.params)
         accuracy = jax.device_get(directions(params, mode))
         checked[name] = {
             "directions": {k: getattr(accuracy, k) for k in accuracy.__dataclass_fields__},
@@ -304,21 +363,19 @@ def _verification(
     return checked
 
 
-def _goodhart_curves(
-    settings: Experiment, rows: Mapping[str, Mode], trained: Trained
-) -> dict[str, Any]:
-    chunks = trained.watch.kl.shape[1]
-    if chunks < 2:
+def _looks(study: Study, trained: Trained) -> list[int]:
+    """Training steps at each look at the population."""
+    each = study.settings.chunk_updates * study.settings.plan.steps_per_update
+    return [(look + 1) * each for look in range(trained.watch.kl.shape[1])]
+
+
+def _goodhart_curves(study: Study, trained: Trained) -> dict[str, Any]:
+    steps = _looks(study, trained)
+    if len(steps) < 2:
         return {}
-    steps = [
-        (chunk + 1) * settings.chunk_updates * settings.plan.steps_per_update
-        for chunk in range(chunks)
-    ]
-    seeds = settings.seeds
     found = {}
-    for index, name in enumerate(rows):
-        own = slice(index * len(seeds), (index + 1) * len(seeds))
-        watch = jax.tree.map(lambda x, own=own: x[own], trained.watch)
+    for index, name in enumerate(study.rows):
+        watch = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watch)
         found[name] = {
             "steps": steps,
             "runs": [
@@ -328,7 +385,7 @@ def _goodhart_curves(
                     "proxy_return": 1000 * watch.pay[run].mean(axis=-1),
                     "true_return": 1000 * watch.energy[run].mean(axis=-1),
                 }
-                for run, seed in enumerate(seeds)
+                for run, seed in enumerate(study.settings.seeds)
             ],
             **thesis.goodhart_curve(steps, 1000 * watch.energy),
         }
@@ -338,30 +395,25 @@ def _goodhart_curves(
 # ---- replay -------------------------------------------------------------------------------------
 
 
-def _replay(
-    settings: Experiment,
-    world: World,
-    rows: Mapping[str, Mode],
-    contenders: Mapping[str, Contender],
-) -> dict[str, Any]:
+def _replay(study: Study, contenders: Mapping[str, Contender]) -> dict[str, Any]:
     """One life story a mode, of its first run, and of two scripts to compare with."""
-    network, scripts = settings.plan.network, _scripts(settings)
+    network, temperature = study.settings.plan.network, study.settings.temperature
 
     def trained(params: Any, mode: Mode, view: jax.Array, look: jax.Array):
         output = ppo.policy(network, params, mode, view, look)
-        return output.logits / max(settings.temperature, 1e-6), output.value
+        return output.logits / max(temperature, 1e-6), output.value
 
-    def scripted(script: Any, view: jax.Array, look: jax.Array):
-        return script(view), jnp.float32(jnp.nan)
+    def scripted(index: jax.Array, view: jax.Array, look: jax.Array):
+        shown = [study.scripts[name] for name in _SHOWN_SCRIPTS]
+        return jax.lax.switch(index, shown, view), jnp.float32(jnp.nan)
 
-    key = jax.random.key(settings.seed)
-    truth = jnp.array([[0, 0], [1, 0], [0, 1]], jnp.float32)
+    key = jax.random.key(study.settings.seed)
+    record = partial(render.record, key, study.judge_world, steps=_REPLAY_STEPS)
     recordings = {}
-    for name, mode in rows.items():
+    for name, mode in study.rows.items():
         params = jax.tree.map(lambda x: x[0], contenders[name].params)
-        agent = Partial(trained, params, mode)
-        recordings[name] = (mode.perceive, render.record(key, world, agent, _REPLAY_STEPS))
-    for name in _SHOWN_SCRIPTS:
-        agent = Partial(partial(scripted, scripts[name]))
-        recordings[name] = (truth, render.record(key, world, agent, _REPLAY_STEPS))
-    return render.replay(world, recordings)
+        recordings[name] = (mode.perceive, record(agent=Partial(trained, params, mode)))
+    truth = jnp.array([[0, 0], [1, 0], [0, 1]], jnp.float32)
+    for index, name in enumerate(_SHOWN_SCRIPTS):
+        recordings[name] = (truth, record(agent=Partial(scripted, jnp.int32(index))))
+    return render.replay(study.judge_world, recordings)

@@ -232,8 +232,9 @@ def metrics(
     move_cost = float(world.move_cost) * ENERGY_UNIT
     own = None
     if mode is not None:
-        paid = np.asarray(mode.pay, float) @ [0, food, poison]
-        own = paid + float(mode.pay_step) * steps + float(mode.pay_death) * deaths
+        _, pay_food, pay_poison = (float(pay) for pay in mode.pay)
+        own = pay_food * food + pay_poison * poison
+        own += float(mode.pay_step) * steps + float(mode.pay_death) * deaths
 
     def per_1k(total: float | None) -> float | None:
         return None if total is None else 1000 * total / steps
@@ -285,10 +286,8 @@ def _selectivity(census: Census) -> float | None:
     """Manly's alpha: each kind's meals over how often it lay there, food's share of the sum."""
     available = census.items.sum(axis=0) * census.steps
     eaten = census.tally.eaten.sum(axis=0)
-    rates = [_ratio(float(eaten[kind]), float(available[kind])) for kind in (FOOD, POISON)]
-    if None in rates:
-        return None
-    return _ratio(rates[0], sum(rates))
+    food, poison = (_ratio(float(eaten[k]), float(available[k])) for k in (FOOD, POISON))
+    return None if food is None or poison is None else _ratio(food, food + poison)
 
 
 def _ratio(part: float, total: float) -> float | None:

@@ -293,9 +293,9 @@ def _draw_cells(
     words = jax.random.bits(key, (_CANDIDATES + 1,), jnp.uint32)
     retry_key = jax.random.key(words[-1])
     ate, died = jnp.asarray(ate), jnp.asarray(died)
-    carry = (grid, position, ~ate, position, ~died)
+    found: tuple[jax.Array, ...] = (grid, position, ~ate, position, ~died)
     for word in words[:-1]:
-        carry = try_cell(carry, word)
-    carry = lax.while_loop(lambda c: ~(c[2] & c[4]), again, (*carry, jnp.zeros((), jnp.int32)))
-    grid, regrown, _, birthplace, _, _ = carry
+        found = try_cell(found, word)
+    found = lax.while_loop(lambda c: ~(c[2] & c[4]), again, (*found, jnp.zeros((), jnp.int32)))
+    grid, regrown, _, birthplace, _, _ = found
     return regrown, birthplace, grid

@@ -1,0 +1,148 @@
+"""Watching a training as it goes: metrics.jsonl, a progress bar or a dashboard, TensorBoard."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from evidence import progress, runs
+from goodharts_jax.population import Observer
+from goodharts_jax.settings import Experiment
+
+Labels = Sequence[tuple[str, int]]
+"""Mode and seed of each run of a population."""
+
+_SPARKS = " ▁▂▃▄▅▆▇█"
+_SHOWN = ("food", "poison", "deaths", "reward", "value_loss", "entropy")
+_WIDTH = 24
+
+
+@contextmanager
+def observing(
+    labels: Labels, steps: int, settings: Experiment, folder: Path, console: Console
+) -> Iterator[Observer]:
+    """All that wants to know of a training, as one observer of it.
+
+    Args:
+      labels: of the runs.
+      steps: world steps of one run in an update.
+      settings: which watchers there are.
+      folder: of `metrics.jsonl` and event files.
+      console: of the bar or the dashboard.
+    """
+    total = settings.num_updates * steps * len(labels)
+    with ExitStack() as stack:
+        watchers: list[Observer] = [_log(labels, steps, folder / "metrics.jsonl")]
+        if settings.logger == "tensorboard":
+            watchers.append(stack.enter_context(_tensorboard(labels, steps, folder)))
+        if settings.dashboard:
+            watchers.append(stack.enter_context(_dashboard(labels, steps, total, console)))
+        else:
+            title = f"training {len(labels)} runs"
+            advance = stack.enter_context(progress.bar(title, total, "steps", console))
+            watchers.append(lambda _, history: advance(_updates(history) * steps * len(labels)))
+
+        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+            for watcher in watchers:
+                watcher(first_update, history)
+
+        yield observe
+
+
+def _log(labels: Labels, steps: int, path: Path) -> Observer:
+    """One line a run and update. A resumed training tells its past first, so it starts afresh."""
+    path.unlink(missing_ok=True)
+
+    def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+        for update in range(_updates(history)):
+            taken = (first_update + update + 1) * steps
+            for run, (mode, seed) in enumerate(labels):
+                numbers = {name: float(column[run, update]) for name, column in history.items()}
+                runs.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
+
+    return observe
+
+
+@contextmanager
+def _tensorboard(labels: Labels, steps: int, folder: Path) -> Iterator[Observer]:
+    try:
+        writers: Any = importlib.import_module("tensorboardX")
+    except ImportError:
+        raise ValueError(
+            "logger=tensorboard needs an extra: pip install goodharts-jax[tensorboard]"
+        ) from None
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(
+                writers.SummaryWriter(str(folder / "tensorboard" / f"{mode}-{seed}"))
+            )
+            for mode, seed in labels
+        ]
+
+        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+            for run, file in enumerate(files):
+                for name, column in history.items():
+                    for update in range(_updates(history)):
+                        taken = (first_update + update + 1) * steps
+                        file.add_scalar(name, float(column[run, update]), taken)
+
+        yield observe
+
+
+@contextmanager
+def _dashboard(labels: Labels, steps: int, total: int, console: Console) -> Iterator[Observer]:
+    """A row a mode, its runs averaged, each number with its recent course."""
+    past: dict[str, list[np.ndarray]] = {}
+    clock: deque[tuple[float, int]] = deque([(time.perf_counter(), 0)], maxlen=10)
+    names = list(dict.fromkeys(mode for mode, _ in labels))
+
+    def table() -> Table:
+        (then, before), (now, done) = clock[0], clock[-1]
+        rate = (done - before) / (now - then) if now > then else 0.0
+        drawn = Table(title=f"{done:,} of {total:,} steps, {rate:,.0f} steps/s")
+        drawn.add_column("mode")
+        for heading in ("efficiency", *_SHOWN):
+            drawn.add_column(heading)
+        if past:
+            whole = {name: np.concatenate(columns, axis=1) for name, columns in past.items()}
+            eaten = whole["food"] + whole["poison"]
+            whole["efficiency"] = whole["food"] / np.maximum(eaten, 1e-12)
+            for name in names:
+                own = [run for run, (mode, _) in enumerate(labels) if mode == name]
+                courses = [whole[column][own].mean(axis=0) for column in ("efficiency", *_SHOWN)]
+                drawn.add_row(name, *(f"{sparkline(c)} {c[-1]:.3g}" for c in courses))
+        return drawn
+
+    with Live(table(), console=console, refresh_per_second=2) as live:
+
+        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+            for name, column in history.items():
+                past.setdefault(name, []).append(column)
+            done = (first_update + _updates(history)) * steps * len(labels)
+            clock.append((time.perf_counter(), done))
+            live.update(table())
+
+        yield observe
+
+
+def sparkline(course: np.ndarray) -> str:
+    """The last stretch of a course of numbers, as a line of bars."""
+    parts = np.array_split(course, min(_WIDTH, len(course)))
+    means = np.array([part.mean() for part in parts])
+    low, spread = means.min(), np.ptp(means)
+    heights = (means - low) / spread if spread > 0 else np.full(len(means), 0.5)
+    return "".join(_SPARKS[1 + round(h * (len(_SPARKS) - 2))] for h in heights)
+
+
+def _updates(history: Mapping[str, np.ndarray]) -> int:
+    return next(iter(history.values())).shape[1]
