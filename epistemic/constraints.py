@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
 
@@ -157,13 +157,16 @@ class Constraints:
         return [rule for rule in self.rules if rule.predicate == predicate]
 
     def only(self, names: Iterable[str]) -> Constraints:
-        """Those of the named constraints and none of the slow ones.
+        """Those of the named constraints, for every subject, and none of the slow ones.
 
-        A name is a rule's, or `symmetric(p)`, `inverse(p, q)`.
+        A name is a rule's, or `symmetric(p)`, `inverse(p, q)`. A sentence such as 'a country has
+        one capital' takes for granted that it speaks of countries, so targets are dropped.
         """
         wanted = set(names)
         return Constraints(
-            tuple(rule for rule in self.rules if rule.name in wanted),
+            tuple(
+                replace(rule, classes=(), nodes=()) for rule in self.rules if rule.name in wanted
+            ),
             frozenset(p for p in self.symmetric if symmetric_name(p) in wanted),
             frozenset(pair for pair in self.inverse if inverse_name(*pair) in wanted),
             self.subclass,

@@ -249,9 +249,13 @@ def contains(index: Index, claims: jax.Array) -> jax.Array:
 
 
 def padded(size: int) -> int:
-    """The size rounded up by at most an eighth, so that few sizes need compiling; 64 at least."""
-    step = 1 << max(0, size.bit_length() - 4)
-    return max(64, -(-size // step) * step)
+    """The size rounded up, so that few sizes need compiling: coarsely while it is small, by at
+    most an eighth where memory matters."""
+    for small in (1 << 13, 1 << 16):
+        if size <= small:
+            return small
+    step = 1 << (size.bit_length() - 4)
+    return -(-size // step) * step
 
 
 class _Traits:
@@ -332,21 +336,27 @@ def with_vocabulary(graph: Graph, constraints: Constraints) -> Graph:
     return Graph.from_codes([*graph.terms, *missing], graph.triples, graph.language)
 
 
-def compile_oracle(graph: Graph, constraints: Constraints, spare: int = 4096) -> Compiled:
+def compile_oracle(
+    graph: Graph, constraints: Constraints, spare: int = 4096, denied: np.ndarray | None = None
+) -> Compiled:
     """Compile a graph whose table has the constraints' vocabulary (`with_vocabulary`).
 
     Args:
       graph, constraints: what to judge by.
       spare: room for terms in claims that the graph has never heard of.
+      denied: i32[M, 3] of triples said not to hold, beside the constraints' own negatives.
     """
-    return _Compiler(graph, constraints, spare).compiled()
+    if denied is None:
+        denied = np.zeros((0, 3), np.int32)
+    return _Compiler(graph, constraints, spare, denied).compiled()
 
 
 class _Compiler:
     """Lays a graph and its constraints out as arrays; one use."""
 
-    def __init__(self, graph: Graph, constraints: Constraints, spare: int):
+    def __init__(self, graph: Graph, constraints: Constraints, spare: int, denied: np.ndarray):
         self.graph, self.constraints, self.ids = graph, constraints, graph.ids
+        self.denied = denied
         self.terms = len(graph.terms)
         self.capacity = padded(self.terms + spare)
         self.closed = _closed(graph, constraints)
@@ -362,6 +372,7 @@ class _Compiler:
     def compiled(self) -> Compiled:
         for rule in self.constraints.rules:
             self._compile(rule)
+        self._compile_denied()
         for name in self._classes():
             self._compile_type_claims(name)
         triples = sorted_unique(np.concatenate([self.closed, *self.extra]))
@@ -485,13 +496,22 @@ class _Compiler:
             broken = mine[:, 0] == mine[:, 2]
         elif rule.kind == "negative":
             s, o = self.ids[rule.value[0]], self.ids[canonical(rule.value[1])]
-            relation = next((n for n, name in self.pseudo.items() if name == f"not {p}"), None)
-            if relation is None:
-                relation = self._relation(f"not {p}", np.zeros((0, 2), np.int32))
-                self._shelve(_any_negative(p), p, Kind.ABSENT, relation=relation)
-            self.extra.append(np.array([[s, relation, o]], np.int32))
             broken = (mine[:, 0] == s) & (mine[:, 2] == o)
         self._report(rule, mine[broken & targets[mine[:, 0]], 0])
+
+    def _compile_denied(self) -> None:
+        """Negative assertions, from the constraints and from the caller: groups of their own."""
+        stated = [
+            (self.ids[rule.value[0]], self.ids[rule.predicate], self.ids[canonical(rule.value[1])])
+            for rule in self.constraints.rules
+            if rule.kind == "negative"
+        ]
+        denied = np.concatenate([np.array(stated, np.int32).reshape(-1, 3), self.denied])
+        for p in np.unique(denied[:, 1]):
+            name = self.graph.terms[p]
+            pairs = denied[denied[:, 1] == p][:, [0, 2]]
+            relation = self._relation(f"not {self.graph.label(int(p))}", pairs)
+            self._shelve(Constraint("negative", name), name, Kind.ABSENT, relation=relation)
 
     def _compile_class(self, rule: Constraint, target: int, mine: np.ndarray) -> np.ndarray:
         name = rule.value[0]
@@ -595,10 +615,6 @@ class _Compiler:
             self.violations.append(Violation(rule.name, found))
 
 
-def _any_negative(predicate: str) -> Constraint:
-    return Constraint("negative", predicate)
-
-
 def _within(rank: np.ndarray, bound: int, kind: str) -> np.ndarray:
     comparable = (rank > 0) & ((rank ^ bound) >> 28 == 0)
     compare = {
@@ -700,7 +716,7 @@ def _cuckoo(subject: np.ndarray, predicate: np.ndarray, groups: int) -> tuple[np
 def _file(shelves: dict[int, list[tuple[int, ...]]], capacity: int, type_id: int) -> Rows:
     longest = max(map(len, shelves.values()), default=0)
     empty = (0, 0, 0, 0, 0, capacity - 1, -1)
-    table = np.full((padded(len(shelves) + 1), max(8, longest + longest % 2), 7), empty, np.int32)
+    table = np.full((-(-(len(shelves) + 1) // 64) * 64, max(16, longest), 7), empty, np.int32)
     shelf = np.zeros(capacity, np.int32)
     for number, (term, rows) in enumerate(sorted(shelves.items()), start=1):
         shelf[term] = number
@@ -807,18 +823,20 @@ class Oracle:
 
     def explain(self, judgement: Judgement, i: int) -> str:
         """One line for one claim: the triple that entails it, or the constraint and the clash."""
-        name, place = judgement.proof[i]
-        clash = self._say(place) if place >= 0 else ""
-        if judgement.verdict[i] == Verdict.ENTAILED:
-            return clash
-        if judgement.verdict[i] == Verdict.UNKNOWN:
-            return ""
-        return self.compiled.names[name] + (f"; clashes with: {clash}" if clash else "")
+        return explain(self.compiled, self.graph, judgement.verdict[i], judgement.proof[i])
 
-    def _say(self, place: int) -> str:
-        s, p, o = (int(term) for term in self.compiled.triples[place])
-        predicate = self.compiled.pseudo.get(p) or self.graph.label(p)
-        return f"{self.graph.label(s)} | {predicate} | {self.graph.label(o)}"
+
+def explain(compiled: Compiled, graph: Graph, verdict: int, proof: np.ndarray) -> str:
+    """A proof in one line; see `Oracle.explain`."""
+    name, place = (int(part) for part in proof)
+    clash = ""
+    if place >= 0:
+        s, p, o = (int(term) for term in compiled.triples[place])
+        predicate = compiled.pseudo.get(p) or graph.label(p)
+        clash = f"{graph.label(s)} | {predicate} | {graph.label(o)}"
+    if verdict == Verdict.CONTRADICTORY:
+        return compiled.names[name] + (f"; clashes with: {clash}" if clash else "")
+    return clash
 
 
 def _spread(claims: np.ndarray) -> jax.Array:

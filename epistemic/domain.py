@@ -1,0 +1,352 @@
+"""A domain: a graph, what it may not say, and how to put both into words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyshacl
+import rdflib
+
+import epistemic.data
+from epistemic.constraints import (
+    Constraint,
+    Constraints,
+    inverse_name,
+    read_constraints,
+    symmetric_name,
+)
+from epistemic.draws import Draws
+from epistemic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
+from epistemic.oracle import Oracle, with_vocabulary
+from evidence.config import Settings
+
+
+class PredicateSettings(Settings):
+    """How one predicate is spoken of; see conf/epistemic/domain/countries.yaml.
+
+    In templates, {s} is the subject and {o} the object. What is left empty is made from the label.
+    """
+
+    iri: str
+    label: str = ""
+    unit: str = ""
+    complete: bool = False
+    questions: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    denials: tuple[str, ...] = ()
+    rules: dict[str, str] = {}
+
+
+class DomainSettings(Settings):
+    """Where a domain's graph is and how it is spoken of; see conf/epistemic/domain/.
+
+    `graph` and `constraints` name files of this package's data folder, or paths. `complete` lists
+    classes whose members are all typed. With no predicates, every predicate of the graph is one.
+    """
+
+    name: str
+    graph: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    complete: tuple[str, ...] = ()
+    language: str = "en"
+    attribution: str = ""
+    classes: dict[str, str] = {}
+    predicates: dict[str, PredicateSettings] = {}
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A predicate in words.
+
+    Attributes:
+      name: short, as in `cards.predicates`.
+      iri: of the predicate.
+      label: as in "the capital of".
+      unit: follows a number.
+      complete: whether what the graph doesn't state is false (so that it may be denied in a fact;
+        verdicts stay open-world).
+      questions, facts, denials: templates with {s} and {o}.
+      rules: (sentence, names of the constraints that it puts into words), of this predicate.
+    """
+
+    name: str
+    iri: str
+    label: str
+    unit: str
+    complete: bool
+    questions: tuple[str, ...]
+    facts: tuple[str, ...]
+    denials: tuple[str, ...]
+    rules: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A graph with its constraints and its words.
+
+    Attributes:
+      name: of the domain.
+      graph: whole; its table holds the constraints' vocabulary, so ids are the oracle's too.
+      constraints: what it may not say.
+      predicates: short name -> predicate.
+      classes: IRI of a class -> its name in a sentence, such as "body of water".
+      attribution: what the data's licence asks to be said.
+    """
+
+    name: str
+    graph: Graph
+    constraints: Constraints
+    predicates: dict[str, Predicate]
+    classes: dict[str, str] = field(default_factory=dict)
+    attribution: str = ""
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        """Of the whole graph."""
+        return Oracle(self.graph, self.constraints)
+
+    @cached_property
+    def by_iri(self) -> dict[str, Predicate]:
+        return {predicate.iri: predicate for predicate in self.predicates.values()}
+
+    def name_of(self, term: str, unit: str = "") -> str:
+        """What a sentence calls a term: its label, or a number with its unit."""
+        parts = split_literal(term)
+        if parts is None:
+            place = self.graph.ids.get(term)
+            return self.graph.labels[place] if place is not None else _last_segment(term)
+        lexical = parts[0]
+        if re.fullmatch(r"-?\d{4,}", lexical):
+            lexical = f"{int(lexical):,}"
+        return f"{lexical} {unit}".rstrip()
+
+    def class_name(self, iri: str) -> str:
+        """A class with its article, such as "a body of water"."""
+        kind = self.classes.get(iri, _words(iri))
+        return f"{_article(kind)} {kind}"
+
+    def sentence(self, triple: tuple[str, str, str], holds: bool = True, template: int = 0) -> str:
+        """One triple in one sentence, or its denial."""
+        s, p, o = triple
+        if p == TYPE:
+            return f"{self.name_of(s)} is {'' if holds else 'not '}{self.class_name(o)}."
+        predicate = self.by_iri.get(p) or default_predicate(p, False)
+        templates = predicate.facts if holds else predicate.denials
+        return templates[template % len(templates)].format(
+            s=self.name_of(s), o=self.name_of(o, predicate.unit)
+        )
+
+    def validate(self) -> tuple[bool, str]:
+        """pySHACL's verdict on the whole graph, closed under its logic, and its report."""
+        closed = rdflib.Graph()
+        texts = self.oracle.graph.terms
+        stop = len(texts)
+        spoken = self.oracle.compiled.triples
+        for row in spoken[(spoken[:, 1] < stop)]:
+            closed.add(tuple(rdflib_term(texts[term]) for term in row))  # type: ignore[arg-type]
+        shapes = self.constraints.as_shacl() + self.constraints.slow
+        conforms, _, text = pyshacl.validate(closed, shacl_graph=shapes, inference="none")
+        return bool(conforms), str(text)
+
+
+def load_domain(
+    settings: DomainSettings, keep: float = 1.0, wrong: float = 0.0, seed: int = 0
+) -> Domain:
+    """Read a domain.
+
+    Args:
+      settings: where it is and how it is spoken of.
+      keep: share of the predicates' triples that the graph keeps; the rest is forgotten.
+      wrong: share of those kept whose object is swapped for another of the same predicate.
+      seed: of what is forgotten and swapped.
+
+    Raises:
+      ValueError: a file that can't be read, or a predicate without triples; lists those there are.
+    """
+    constraints = read_constraints(*map(find, settings.constraints), complete=settings.complete)
+    graph = read_graph(*map(find, settings.graph), language=settings.language)
+    graph = with_vocabulary(graph, constraints)
+    spoken = settings.predicates or _all_predicates(graph)
+    for name, predicate in spoken.items():
+        require_triples(graph, constraints, predicate.iri, name)
+    classes = dict(settings.classes)
+    predicates = {
+        name: _spoken(name, predicate, constraints, classes) for name, predicate in spoken.items()
+    }
+    graph = degrade(graph, [p.iri for p in predicates.values()], keep, wrong, seed)
+    return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
+
+
+def find(name: str) -> Path:
+    """A path as given, else the file of that name in this package's data folder."""
+    shipped = Path(next(iter(epistemic.data.__path__))) / name
+    for path in (Path(name), shipped):
+        if path.is_file():
+            return path
+    there = sorted(path.name for path in shipped.parent.glob("*.ttl"))
+    raise ValueError(f"{name}: no such file, and none of the built-in ones ({', '.join(there)})")
+
+
+def require_triples(graph: Graph, constraints: Constraints, iri: str, name: str) -> None:
+    """Raise where neither the predicate nor one that says the same has a triple."""
+    sayings = [graph.ids.get(same, -1) for same, _ in constraints.sayings(iri)]
+    if not np.isin(graph.triples[:, 1], sayings).any():
+        there = ", ".join(f"{p} ({n})" for p, n in predicate_counts(graph).items())
+        raise ValueError(f"No triples found for predicate {name} ({iri}). There are: {there}")
+
+
+def predicate_counts(graph: Graph) -> dict[str, int]:
+    """IRI of each predicate -> its number of triples, the most used first."""
+    predicates, counts = np.unique(graph.triples[:, 1], return_counts=True)
+    found = {graph.terms[p]: int(n) for p, n in zip(predicates, counts, strict=True)}
+    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int) -> Graph:
+    """Forget a share of the predicates' triples and falsify a share of the rest.
+
+    The same seed forgets nested sets: what keep=0.7 lacks, keep=0.5 lacks too.
+    """
+    triples = graph.triples
+    ours = np.isin(triples[:, 1], [graph.ids[iri] for iri in iris if iri in graph.ids])
+    kept = ~ours | (Draws(seed, stream=1).uniform(len(triples)) < keep)
+    falsify = ours & (Draws(seed, stream=2).uniform(len(triples)) < wrong)
+    changed = triples.copy()
+    for p in np.unique(triples[falsify, 1]):
+        rows = np.flatnonzero(falsify & (triples[:, 1] == p))
+        pool = triples[triples[:, 1] == p, 2]
+        changed[rows, 2] = pool[Draws(seed, stream=3).below(len(pool), len(rows))]
+    return graph.with_triples(changed[kept])
+
+
+def _all_predicates(graph: Graph) -> dict[str, PredicateSettings]:
+    """Every predicate of a graph, under its last segment; what only describes is left out."""
+    found: dict[str, PredicateSettings] = {}
+    for iri in predicate_counts(graph):
+        if iri not in (TYPE, LABEL) and not iri.startswith("http://www.w3.org/"):
+            found.setdefault(_last_segment(iri), PredicateSettings(iri=iri))
+    return found
+
+
+def default_predicate(iri: str, functional: bool, label: str = "") -> Predicate:
+    """A predicate spoken of by its label alone; 'the' for one value, 'a' for several."""
+    label = label or _words(iri)
+    the = "the" if functional else _article(label)
+    return Predicate(
+        name=_last_segment(iri),
+        iri=iri,
+        label=label,
+        unit="",
+        complete=False,
+        questions=(
+            f"Is {{o}} {the} {label} of {{s}}?",
+            f"Does {{s}} have {{o}} as {the if not functional else 'its'} {label}?",
+            f"Is it true that {the} {label} of {{s}} is {{o}}?",
+        ),
+        facts=(
+            f"{{o}} is {the} {label} of {{s}}.",
+            f"{{s}} has {{o}} as {the if not functional else 'its'} {label}.",
+            f"{the.capitalize()} {label} of {{s}} is {{o}}.",
+        ),
+        denials=(
+            f"{{o}} is not {the} {label} of {{s}}.",
+            f"{{s}} does not have {{o}} as {the if not functional else 'its'} {label}.",
+            f"It is not true that {the} {label} of {{s}} is {{o}}.",
+        ),
+        rules=(),
+    )
+
+
+def _spoken(
+    name: str, settings: PredicateSettings, constraints: Constraints, classes: dict[str, str]
+) -> Predicate:
+    default = default_predicate(
+        settings.iri, constraints.functional(settings.iri), settings.label or _split_camel(name)
+    )
+    words = Predicate(
+        name,
+        settings.iri,
+        default.label,
+        settings.unit,
+        settings.complete,
+        settings.questions or default.questions,
+        settings.facts or default.facts,
+        settings.denials or default.denials,
+        (),
+    )
+    rules = _rules(words, settings.rules, constraints, classes)
+    return Predicate(**{**words.__dict__, "rules": rules})
+
+
+def _rules(
+    predicate: Predicate,
+    sentences: dict[str, str],
+    constraints: Constraints,
+    classes: dict[str, str],
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Sentences for the constraints on a predicate that a card can rest on."""
+    rules: list[tuple[str, tuple[str, ...]]] = []
+    iri, label = predicate.iri, predicate.label
+    for rule in constraints.of(iri):
+        sentence = sentences.get(rule.kind) or _default_rule(rule, label, classes)
+        if sentence:
+            rules.append((sentence, (rule.name, *_apart(rule, constraints))))
+    if iri in constraints.symmetric:
+        default = f"If one thing is {_article(label)} {label} of another, then so is the other."
+        rules.append((sentences.get("symmetric", default), (symmetric_name(iri),)))
+    for pair in sorted(constraints.inverse):
+        if iri in pair and "inverse" in sentences:
+            rules.append((sentences["inverse"], (inverse_name(*pair),)))
+    return tuple(rules)
+
+
+def _apart(rule: Constraint, constraints: Constraints) -> tuple[str, ...]:
+    """For a rule on a class: the names of the constraints that keep other classes apart from it."""
+    if rule.kind != "class":
+        return ()
+    return tuple(
+        other.name
+        for other in constraints.rules
+        if other.kind == "disjoint" and rule.value[0] in (other.predicate, *other.value)
+    )
+
+
+def _default_rule(rule: Constraint, label: str, classes: dict[str, str]) -> str:
+    if rule.kind == "max_count":
+        several = "one" if rule.value[0] == "1" else rule.value[0]
+        return f"Nothing has more than {several} {label}."
+    if rule.kind == "inverse_functional":
+        return f"Nothing is the {label} of more than one thing."
+    if rule.kind == "class":
+        kind = classes.get(rule.value[0], _words(rule.value[0]))
+        return (
+            f"Only {_article(kind)} {kind} can be {_article(label)} {label}, "
+            f"and nothing of another kind is {_article(kind)} {kind}."
+        )
+    if rule.kind == "less_than":
+        return f"The {label} of anything is less than its {_words(rule.value[0])}."
+    if rule.kind == "asymmetric":
+        return f"If one thing has another as {label}, then not the other way round."
+    if rule.kind == "irreflexive":
+        return f"Nothing is its own {label}."
+    return ""
+
+
+def _last_segment(iri: str) -> str:
+    return re.split(r"[#/]", iri.rstrip("/#"))[-1]
+
+
+def _split_camel(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+
+
+def _words(iri: str) -> str:
+    return _split_camel(_last_segment(iri))
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1].lower() in "aeiou" else "a"

@@ -1,0 +1,188 @@
+"""The leakage audit: can the answer be told from a card's form, without reading it?
+
+A classifier sees what a reader who can't read sees: how many facts and denials there are, how
+long they are, which wordings were used, their n-grams with every name and number masked, and how
+often the words of the question come back in the facts. It doesn't see which name stands beside
+which in a fact: that would be reading. On a sound deck it does no better than chance.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import MaxAbsScaler
+from threadpoolctl import threadpool_limits
+
+from epistemic.cards import Card
+from epistemic.draws import Draws
+from evidence.stats import wilson
+
+GOLDS = ("NO", "UNKNOWN", "YES")
+MARGIN = 0.05
+LARGEST_SAMPLE = 20_000
+_FOLDS = 5
+# Words that open a sentence; every other capitalised word is part of a name.
+_OPENERS = frozenset(
+    ["The", "It", "Is", "Does", "Do", "Among", "Only", "If", "No", "A", "An", "Are", "Nothing"]
+)
+_WORD = re.compile(r"-?\d[\d,.]*|[\w'’()-]+", re.UNICODE)
+_DENIAL = re.compile(r"\b(?:not|no|never|DOES NOT)\b")
+
+
+def masked(sentence: str) -> str:
+    """The sentence with each run of names and numbers as one X."""
+    words = []
+    for word in _WORD.findall(sentence):
+        is_name = word not in _OPENERS and not word.islower()
+        if not is_name:
+            words.append(word.lower())
+        elif not words or words[-1] != "X":
+            words.append("X")
+    return " ".join(words)
+
+
+def _counts(card: Card) -> list[float]:
+    """Counts, lengths and overlaps of one card."""
+    question = Counter(_WORD.findall(card.question.rstrip("?")))
+    denials = [fact for fact in card.facts if _DENIAL.search(fact)]
+    said = Counter(word for fact in card.facts for word in _WORD.findall(fact.rstrip(".")))
+    denied = Counter(word for fact in denials for word in _WORD.findall(fact.rstrip(".")))
+    names = [word for word in question if word not in _OPENERS and not word.islower()]
+    lengths = [len(fact) for fact in card.facts] or [0]
+    return [
+        len(card.facts),
+        len(denials),
+        len(card.rules),
+        len(card.question),
+        sum(lengths),
+        max(lengths),
+        min(lengths),
+        sum(question.values()),
+        sum(said.values()),
+        sum(said[word] for word in question),
+        sum(said[word] for word in names),
+        sum(denied[word] for word in names),
+        len(names),
+    ]
+
+
+def _form(card: Card) -> str:
+    """The card's masked sentences and the numbers of its templates, as words to count."""
+    templates = " ".join(f"template{number}" for number in sorted(card.surface))
+    facts = " . ".join(sorted(masked(fact) for fact in card.facts))
+    return f"{masked(card.question)} ? {facts} {templates} {card.family}"
+
+
+class SurfaceClassifier:
+    """Answers from form alone: logistic regression on counts and masked n-grams."""
+
+    def fit(self, cards: Sequence[Card]) -> SurfaceClassifier:
+        self._words = CountVectorizer(
+            ngram_range=(1, 2), lowercase=False, token_pattern=r"\S+", min_df=2, max_features=4_000
+        )
+        self._scale = MaxAbsScaler()
+        forms = self._words.fit_transform([_form(card) for card in cards])
+        table = sparse.hstack([forms, sparse.csr_matrix([_counts(card) for card in cards])])
+        self._model = LogisticRegression(max_iter=300, C=0.3)
+        self._model.fit(self._scale.fit_transform(table), [card.gold for card in cards])
+        return self
+
+    def predict_proba(self, cards: Sequence[Card]) -> np.ndarray:
+        """f64[N, 3]: probability of NO, UNKNOWN and YES."""
+        forms = self._words.transform([_form(card) for card in cards])
+        table = sparse.hstack([forms, sparse.csr_matrix([_counts(card) for card in cards])])
+        found = self._model.predict_proba(self._scale.transform(table))
+        columns = [
+            list(self._model.classes_).index(g) if g in self._model.classes_ else -1 for g in GOLDS
+        ]
+        return np.stack([found[:, c] if c >= 0 else np.zeros(len(cards)) for c in columns], axis=1)
+
+
+class _CountsClassifier:
+    """Answers from counts and lengths alone, their interplay included: boosted trees."""
+
+    def fit(self, cards: Sequence[Card]) -> _CountsClassifier:
+        self._model = HistGradientBoostingClassifier(max_iter=60, random_state=0)
+        self._model.fit(np.array([_counts(card) for card in cards]), [card.gold for card in cards])
+        return self
+
+    def predict(self, cards: Sequence[Card]) -> np.ndarray:
+        return self._model.predict(np.array([_counts(card) for card in cards]))
+
+
+def published_rule(card: Card) -> str:
+    """The rule that reads no fact and gets 99.4% of the published cards.
+
+    'DOES NOT', or exactly two facts: NO; the question's words are those of its one fact: YES;
+    else UNKNOWN.
+    """
+    if len(card.facts) == 2 or any("DOES NOT" in fact for fact in card.facts):
+        return "NO"
+    if len(card.facts) == 1:
+        asked = set(_WORD.findall(card.question)) - {"Is", "the", "of"}
+        if asked <= set(_WORD.findall(card.facts[0])):
+            return "YES"
+    return "UNKNOWN"
+
+
+def audit(cards: Sequence[Card], seed: int = 0) -> dict[str, Any]:
+    """Audit a deck; of a large one, a sample of 20,000 cards.
+
+    Returns:
+      cards: how many were looked at; chance: the share of the commonest gold; accuracy: by
+      classifier, cross-validated, as a Measurement; allowed: chance + 0.05; refused: whether a
+      classifier is above that and, beyond the noise of a small deck, above chance; seconds.
+    """
+    start = time.perf_counter()
+    if len(cards) > LARGEST_SAMPLE:
+        rows = Draws(seed, stream=7).order(len(cards))[:LARGEST_SAMPLE]
+        cards = [cards[row] for row in rows]
+    golds = np.array([card.gold for card in cards])
+    commonest = Counter(golds.tolist()).most_common()
+    chance = commonest[0][1] / len(cards)
+    guesses = {"published_rule": np.array([published_rule(card) for card in cards])}
+    if min(count for _, count in commonest) >= _FOLDS and len(commonest) > 1:
+        # Small problems: threads would wait for one another longer than they work.
+        with threadpool_limits(1):
+            guesses |= _cross_validated(cards, golds, seed)
+    accuracy = {
+        name: wilson(int((guess == golds).sum()), len(cards), unit="card")
+        for name, guess in guesses.items()
+    }
+    refused = any(
+        found.value is not None
+        and found.low is not None
+        and found.value > chance + MARGIN
+        and found.low > chance
+        for found in accuracy.values()
+    )
+    return {
+        "cards": len(cards),
+        "chance": chance,
+        "allowed": chance + MARGIN,
+        "accuracy": accuracy,
+        "refused": refused,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def _cross_validated(cards: Sequence[Card], golds: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """Guesses of each classifier for every card, made by a model that hasn't seen it."""
+    surface, counts = np.empty_like(golds), np.empty_like(golds)
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    for train, test in folds.split(np.zeros(len(cards)), golds):
+        learnt, asked = [cards[i] for i in train], [cards[i] for i in test]
+        chances = SurfaceClassifier().fit(learnt).predict_proba(asked)
+        surface[test] = np.array(GOLDS)[chances.argmax(axis=1)]
+        counts[test] = _CountsClassifier().fit(learnt).predict(asked)
+    return {"surface": surface, "counts": counts}
