@@ -384,3 +384,51 @@ def _question(query: Statement) -> Array:
     """Which of the QUESTIONS a query asks; -1 if it asks about what can be stated."""
     derived = (query.attribute >= BASE) & (query.value < 2)
     return jnp.where(derived, 2 * (query.attribute - BASE) + query.value, -1)
+
+
+# --- growth over time
+
+
+class History(NamedTuple):
+    """How a base state grew; T points in time, and the axes of the state's layers after it.
+
+    Attributes:
+      samples: i32[T], samples of the pretraining split heard so far.
+      neurons: i32[T, ...], neurons in use.
+      slots: i32[T, ...], slots that exist in them.
+    """
+
+    samples: Array
+    neurons: Array
+    slots: Array
+
+
+def growth_history(
+    learner: Learner, state: VoteState | TwoLayerState, samples: Samples, key: Array, points: int
+) -> tuple[History, VoteState | TwoLayerState]:
+    """Make the base state `grown` in instalments, and count what has grown after each.
+
+    Args:
+      learner: one with a base state `grown`.
+      state: its state before.
+      samples: the pretraining split, [N, ...] leaves; N a multiple of `points`.
+      key: as for `learner.bases["grown"]`.
+      points: number of points in time (T).
+
+    Returns:
+      The history, and the state grown, which is what growing at once would have made.
+    """
+    grow = learner.bases["grown"]
+    assert grow is not None
+    size, rest = divmod(samples.label.shape[0], points)
+    if rest:
+        raise ValueError(f"points={points}: {samples.label.shape[0]} samples can't be shared out")
+    neurons, used = [], []
+    for start in range(0, points * size, size):
+        part = jax.tree.map(lambda leaf, at=start: leaf[at : at + size], samples)
+        state = grow(state, part, key)
+        layer = state.layer if isinstance(state, VoteState) else state.readers
+        neurons.append(layer.active)
+        used.append(layer.neurons.used.sum(-1))
+    heard = size * jnp.arange(1, points + 1)
+    return History(heard, jnp.stack(neurons), jnp.stack(used)), state

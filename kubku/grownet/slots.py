@@ -22,7 +22,7 @@ SOFT = 0.2  # width of the band in which strength eases into -1 or 1
 EMA_RATE = 0.05  # weight of the newest tick in a slot's firing rate
 HOMEOSTASIS = 0.01  # threshold change per unit of excess firing rate
 TARGET_RATE = 0.1  # firing rate that the threshold settles at
-IMPRINT = 1e-3  # a new slot's threshold stands this fraction above its first input
+IMPRINT = 1e-3  # fraction by which a new slot's threshold exceeds its first input
 SPATIAL_BINS = 16  # 2-D bins beyond the last are clamped to it, whatever the slot limit
 
 
@@ -166,6 +166,7 @@ def imprint(
     rule: SlotRule,
     modulation: Array | float,
     heard: Array | bool = True,
+    margin: float = IMPRINT,
 ) -> tuple[Neuron, Array]:
     """Learn from one event: reinforce the chosen slot, adapt its threshold, decide whether to fire.
 
@@ -177,6 +178,7 @@ def imprint(
       rule: how events are sorted.
       modulation: factor on the strength that this event adds.
       heard: bool[]; False leaves the neuron as it was, silent.
+      margin: a new slot's threshold stands this fraction above its first input.
 
     Returns:
       The memory after it, and bool[], whether the neuron fires.
@@ -187,7 +189,7 @@ def imprint(
 
     grows = learns & (hits < MAX_HITS)
     strength = jnp.where(grows, soft_clamp(strength + STEP * modulation), strength)
-    theta = jnp.where(learns & (hits == 0), jnp.abs(value) * (1.0 + IMPRINT), theta)
+    theta = jnp.where(learns & (hits == 0), jnp.abs(value) * (1.0 + margin), theta)
     fired = heard & ((jnp.abs(value) > theta) | (strength > theta))
     ema = jnp.where(learns, (1.0 - EMA_RATE) * ema + EMA_RATE * fired, ema)
     theta = jnp.where(learns, theta + HOMEOSTASIS * (ema - TARGET_RATE), theta)
