@@ -94,10 +94,15 @@ def _number_parts(quantity: Quantity, digits: int | None) -> tuple[str, str]:
 
 def _ends(quantity: Quantity) -> tuple[float | None, float | None, float | None]:
     if isinstance(quantity, Mapping):
-        quantity = Measurement(**quantity)
+        quantity = _from_json(quantity)
     if isinstance(quantity, Measurement):
         return quantity.value, quantity.low, quantity.high
     return quantity, None, None
+
+
+def _from_json(fields: Mapping[str, Any]) -> Measurement:
+    """A Measurement from its fields by name, whatever else stands beside them."""
+    return Measurement(*(fields[name] for name in Measurement._fields))
 
 
 def _interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
@@ -134,7 +139,7 @@ def _marked(context: EvalContext, quantity: Quantity, parts: tuple[str, str]) ->
         return " ".join(filter(None, parts))
     if not interval:
         return value
-    made = Measurement(**quantity) if isinstance(quantity, Mapping) else quantity
+    made = _from_json(quantity) if isinstance(quantity, Mapping) else quantity
     assert isinstance(made, Measurement)
     plural = "s" if made.n != 1 else ""
     how = escape(f"{made.method}, {made.n} {made.unit}{plural}")

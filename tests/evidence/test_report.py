@@ -118,3 +118,7 @@ def test_parts_show_a_verdict_and_where_results_come_from():
     assert "installed from a package" in page and "7, 8" in page
     assert '<div role="img" aria-label="a curve"><svg/></div>' in page
     assert "What &lt;it&gt; shows." in page
+
+
+def test_fields_beside_a_measurement_do_not_matter():
+    assert report.number({**EFFICIENCY._asdict(), "numerator": 3}) == "0.998 [0.997, 0.999]"

@@ -38,6 +38,14 @@ WORLD = {
     "poison": [20, 100],
 }
 SCRIPTED = ("random_walk", "omniscient_seeker", "avoider")
+CONFIGURATION = {
+    "modes": {name: {"mortal": name != "proxy"} for name in RATES if name not in SCRIPTED},
+    "seed": 42,
+    "world": WORLD,
+    "evaluation_world": WORLD,
+    "ppo": {"num_worlds": 256, "rollout_length": 32, "epochs": 4, "num_minibatches": 4},
+    "evaluation": {"deterministic": False},
+}
 
 
 def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
@@ -48,10 +56,10 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
     stated = thesis.load_thesis()
     results = {
         "manifest": runs.manifest(
-            {"mode": "all", "seed": 42, "world": WORLD},
+            CONFIGURATION,
             seeds,
             survival_horizon=HORIZON,
-            wall_times={"training": 101.5, "evaluation": 40.2},
+            wall_seconds={"training": 101.5, "evaluation": 40.2},
         ),
         "modes": modes,
         "thesis": thesis.judge(modes, stated),
@@ -59,7 +67,11 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
         "warnings": thesis.cautions(modes),
     }
     if full:
-        results["comparisons"] = thesis.comparisons(modes, "overall_efficiency", stated)
+        results["comparisons"] = [
+            row
+            for metric in ("overall_efficiency", "deaths_per_1k_steps")
+            for row in thesis.comparisons(modes, metric, stated)
+        ]
         results["goodhart_curves"] = {
             name: _goodhart_curve(draw, seeds) for name in ("proxy", "ground_truth")
         }
@@ -75,7 +87,7 @@ def _mode(draw, seeds, scripted, efficiency, deaths, eaten, by_poison) -> dict[s
     intervals = {
         key: measured
         for key, measured in thesis.intervals(made, metrics).items()
-        if not key.startswith(("total", "deaths_by_hunger"))
+        if not key.startswith("total") and key not in ("deaths_by_poison", "deaths_by_hunger")
     }
     aggregates = {
         key: None if value.value is None else value.value for key, value in intervals.items()
@@ -103,6 +115,7 @@ def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> dict[str
         "poison_per_1k_steps": poison,
         "energy_per_1k_steps": food - 2 * poison - 100,
         "proxy_return_per_1k_steps": 0.5 * food + poison,
+        "own_return_per_1k_steps": None if scripted else 0.5 * food + poison,
         "overall_efficiency": share,
         "efficiency_mean": share,
         "efficiency_mean_eaters": share,

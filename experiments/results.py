@@ -1,0 +1,146 @@
+"""Look again at what experiments left behind, without running anything.
+
+python -m experiments.results FOLDER            the table; the page and its figures drawn again
+python -m experiments.results FOLDER FOLDER     settings and results that differ, side by side
+python -m experiments.results SWEEP             every job of a multirun, side by side; the runs of
+                                                a Goodhart sweep also joined into one result
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import evidence
+from evidence.report import UNDEFINED, number
+from evidence.runs import write_json
+from evidence.stats import Measurement
+
+# By the part of its results that only this wing writes: the function that draws a folder's page.
+_PAGES = {
+    "modes": ("goodharts_jax.report", "write"),
+    "systems": ("epistemic.report", "write_page"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.results",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", nargs="+", type=Path, help="output folder of a run or multirun")
+    folders = parser.parse_args(arguments).folder
+    try:
+        _look(folders, Console())
+    except (ValueError, FileNotFoundError) as error:
+        Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True)
+        return 2
+    return 0
+
+
+def _look(folders: list[Path], console: Console) -> None:
+    if len(folders) > 1:
+        _compare({str(folder): evidence.load(folder) for folder in folders}, console)
+    elif (folders[0] / "results.json").exists() and not _jobs(folders[0]):
+        _show(folders[0], console)
+    else:
+        _gather(folders[0], console)
+
+
+def _show(folder: Path, console: Console) -> None:
+    """One folder: its numbers, and its page again."""
+    results = evidence.load(folder)
+    table = Table("", "measured", "interval from")
+    for place, measured in measurements(results):
+        how = f"{measured.method}, {measured.n} × {measured.unit}"
+        table.add_row(place, number(measured), how)
+    console.print(table)
+    if "thesis" in results and isinstance(results["thesis"], Mapping):
+        thesis = results["thesis"]
+        console.print(f"[bold]{thesis['verdict']}[/]: {thesis['deciding_condition']}")
+    console.print(f"The page: {_page(results)(folder)}", soft_wrap=True)
+
+
+def _compare(parts: Mapping[str, Mapping[str, Any]], console: Console) -> None:
+    """Settings that differ, then every measurement, a column a folder."""
+    names = [Path(name).name for name in parts]
+    settings = [dict(_leaves(part["manifest"]["configuration"])) for part in parts.values()]
+    table = Table("setting", *names, title="Settings that differ")
+    for place in dict.fromkeys(place for part in settings for place in part):
+        values = [str(part.get(place, UNDEFINED)) for part in settings]
+        if len(set(values)) > 1:
+            table.add_row(place, *values)
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("The settings are the same.")
+    found = [dict(measurements(part)) for part in parts.values()]
+    table = Table("", *names, title="Results")
+    for place in dict.fromkeys(place for part in found for place in part):
+        table.add_row(place, *(number(part.get(place)) for part in found))
+    console.print(table)
+
+
+def _gather(folder: Path, console: Console) -> None:
+    """All jobs of a multirun side by side, and Goodhart's runs joined."""
+    jobs = _jobs(folder)
+    if not jobs:
+        raise FileNotFoundError(f"{folder}: there is no results.json in it or below it")
+    parts = {str(job.relative_to(folder)): evidence.load(job) for job in jobs}
+    if all("modes" in part for part in parts.values()):
+        from goodharts_jax.gather import gather
+        from goodharts_jax.study import schema
+
+        write_json(folder / "results.json", gather(parts), schema())
+        console.print(f"{len(parts)} jobs joined into {folder / 'results.json'}", soft_wrap=True)
+        _show(folder, console)
+    else:
+        _compare(parts, console)
+
+
+def _jobs(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/**/results.json"))
+
+
+def _page(results: Mapping[str, Any]) -> Callable[[Path], Path]:
+    for part, (module, function) in _PAGES.items():
+        if part in results:
+            return getattr(import_module(module), function)
+    raise ValueError(f"no experiment writes results with only the parts {', '.join(results)}")
+
+
+def measurements(
+    node: Mapping[str, Any], place: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Measurement]]:
+    """Every named Measurement in a results file, with its place; lists are details and left out."""
+    for name, entry in node.items():
+        if not isinstance(entry, Mapping):
+            continue
+        here = (*place, name)
+        if set(Measurement._fields) <= set(entry):
+            # The level that merely says that intervals follow tells a reader nothing.
+            told = ".".join(part for part in here if part != "intervals")
+            yield told, Measurement(*(entry[field] for field in Measurement._fields))
+        else:
+            yield from measurements(entry, here)
+
+
+def _leaves(node: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for name, entry in node.items():
+        if isinstance(entry, Mapping):
+            yield from _leaves(entry, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", entry
+
+
+if __name__ == "__main__":
+    sys.exit(main())
