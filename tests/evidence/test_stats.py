@@ -1,6 +1,9 @@
 """Statistics: numbers worked by hand, scipy as an independent implementation, and properties."""
 
+import importlib.util
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -255,6 +258,7 @@ def test_effect_sizes_by_hand():
     assert g.value == pytest.approx(2.0 * 1 / (math.sqrt(2) * math.gamma(1.5)), rel=1e-9)
     # The published approximation 1 - 3/(4 N - 9) is within 1% of it.
     assert g.value == pytest.approx(2.0 * (1 - 3 / 15), rel=0.01)
+    assert g[1:3] == d[1:3]
     # Each end is the true effect at which so extreme a t has probability 2.5%.
     t = 2.0 / math.sqrt(2 / 3)
     for end, tail in ((d.low, scipy.stats.nct.sf), (d.high, scipy.stats.nct.cdf)):
@@ -423,3 +427,23 @@ def test_intervals_cover_the_truth():
             covers[name] += measured.low <= truth <= measured.high
     for name, count in covers.items():
         assert 0.92 < count / repeats < 0.98, name
+
+
+def test_documented_calibration_is_the_measured_one():
+    root = Path(__file__).parents[2]
+    path = root / "benchmarks" / "calibration.py"
+    spec = importlib.util.spec_from_file_location("calibration", path)
+    calibration = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(calibration)
+    results = json.loads(calibration.RESULTS.read_text())
+    printed = calibration.MARKERS[0] + calibration.tables(results) + calibration.MARKERS[1]
+    assert printed in calibration.DOCS.read_text()
+    # The simulated cells that this page's advice rests on.
+    covered = {(c["interval"], c["population"], c["n"]): c["covered"] for c in results["coverage"]}
+    for n in calibration.REPLICATES:
+        assert 0.93 < covered["mean, t", "normal", n] < 0.97
+    # From where BCa is chosen over t, it covers no less.
+    for population in calibration.POPULATIONS:
+        for n in (10, 30):
+            bootstrap = covered["mean, expanded BCa bootstrap", population, n]
+            assert bootstrap > covered["mean, t", population, n] - 0.015
