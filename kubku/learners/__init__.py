@@ -25,6 +25,8 @@ CONTROLS = (
 GRADIENT = ("mlp", "cnn", "gru", "transformer")
 CONTEXT = ("gru_context", "transformer_context")
 GROWNET = ("grownet_lookup", "grownet_vote", "grownet_two_layer")
+OF_FAMILY = ("cnn", "generator_oracle")
+"""Those that depend on the family; the others are the same program for each."""
 NAMES = (*GRADIENT, *CONTEXT, *GROWNET, *CONTROLS)
 
 

@@ -98,18 +98,18 @@ class Split(NamedTuple):
     Attributes:
       number: folded into the key, so that splits are independent.
       entities: first and last + 1.
-      instances: rule instance numbers modulo 4.
+      instances: for each rule instance number modulo 4, whether the split may use it.
     """
 
     number: int
     entities: tuple[int, int]
-    instances: tuple[int, ...]
+    instances: tuple[bool, bool, bool, bool]
 
 
 SPLITS = {
-    "pretrain": Split(0, (0, 48), (0, 1)),
-    "validation": Split(1, (48, 72), (2,)),
-    "test": Split(2, (72, 96), (3,)),
+    "pretrain": Split(0, (0, 48), (True, True, False, False)),
+    "validation": Split(1, (48, 72), (False, False, True, False)),
+    "test": Split(2, (72, 96), (False, False, False, True)),
 }
 
 
@@ -151,28 +151,30 @@ def generate(
     """
     if pairs and n % 2:
         raise ValueError(f"pairs need an even number of samples, not {n}")
-    return _generate(family, key, n, SPLITS[split], jnp.float32(skew), pairs)
-
-
-@partial(jax.jit, static_argnums=(0, 2, 3, 5))
-def _generate(
-    family: Family, key: jax.Array, n: int, split: Split, skew: jax.Array, pairs: bool
-) -> Samples:
-    key = jax.random.fold_in(key, split.number)
-
-    def one(i: jax.Array) -> Sample:
-        return _sample(family, jax.random.fold_in(key, i), split, skew, pairs)
-
-    # Whole chunks only: a remainder would be compiled a second time.
     wanted = n // 2 if pairs else n
-    chunks = jnp.arange(-(-wanted // 256) * 256).reshape(-1, 256)
-    drawn = jax.lax.map(jax.vmap(one), chunks)
-    first = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:wanted], drawn)
+    # Whole chunks, whatever the split: one compilation serves every size of every split.
+    traced = jax.tree.map(jnp.asarray, SPLITS[split]), jnp.float32(skew)
+    chunks = [
+        _chunk(family, key, jnp.arange(start, start + _CHUNK), *traced, pairs)
+        for start in range(0, wanted, _CHUNK)
+    ]
+    first = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:wanted], *chunks)
     if not pairs:
         return first
     first = first._replace(pair=jnp.arange(wanted))
     second = jax.vmap(partial(_counterpart, family))(first)
     return jax.tree.map(lambda a, b: jnp.stack([a, b], 1).reshape(n, *a.shape[1:]), first, second)
+
+
+_CHUNK = 256
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _chunk(
+    family: Family, key: jax.Array, rows: jax.Array, split: Split, skew: jax.Array, pairs: bool
+) -> Samples:
+    key = jax.random.fold_in(key, split.number)
+    return jax.vmap(lambda i: _sample(family, jax.random.fold_in(key, i), split, skew, pairs))(rows)
 
 
 class _Draw(NamedTuple):
@@ -260,7 +262,7 @@ def _fills_halos(family: Family, drawn: _Draw, split: Split) -> jax.Array:
     trap_is_open = (drawn.judged[targets, jnp.maximum(stereotypical, 0)] == UNKNOWN) & (
         stereotypical >= 0
     )
-    in_split = (family.instance(drawn.values) % 4 == jnp.array(split.instances)).any()
+    in_split = jnp.stack(split.instances)[family.instance(drawn.values) % 4]
     open_by_attribute = unsettled.any(-1)
     return (
         in_split

@@ -1,0 +1,252 @@
+"""The page and its figures, drawn from results.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from evidence import figures, load
+from evidence.report import render
+from evidence.runs import write_text
+from kubku.learners import CONTEXT, CONTROLS, GRADIENT, GROWNET
+
+Results = Mapping[str, Any]
+ANSWERS = ("no", "unknown", "yes", "invalid", "error")
+_GROUPS = (("gradient", GRADIENT), ("read into a state", CONTEXT), ("GrowNet", GROWNET))
+
+
+def write(folder: str | Path) -> Path:
+    """Draw the figures of a run into `figures/` and write its `report.html`; the page's path."""
+    folder = Path(folder)
+    results = load(folder)
+    drawn = {name: figure for name, figure in draw(results).items() if figure is not None}
+    for name, figure in drawn.items():
+        figures.save(figure, folder / "figures", name)
+    inline = {name: figures.svg(figure) for name, figure in drawn.items()}
+    page = render("kubku", "report.html", results=results, figures=inline, answers=ANSWERS)
+    return write_text(folder / "report.html", page)
+
+
+def draw(results: Results) -> dict[str, Figure | None]:
+    """Every figure by name; None for what the run didn't measure."""
+    return {
+        "ku_bku": scatter(results),
+        "histograms": histograms(results),
+        "halos": halos(results),
+        "by_k": by_k(results),
+        "bias_drift": bias_drift(results),
+        "streaming": streaming(results),
+    }
+
+
+def _group(learner: str) -> int | None:
+    """Which colour a learner has, or None for a control."""
+    return next((i for i, (_, names) in enumerate(_GROUPS) if learner in names), None)
+
+
+def _learners(family: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """(learner, base state, its entry) of all that aren't controls, on their best base states."""
+    return [
+        (name, found["best"], found["base_states"][found["best"]])
+        for name, found in family["learners"].items()
+        if name not in CONTROLS
+    ]
+
+
+@figures.style()
+def scatter(results: Results) -> Figure:
+    """KU against BKU, all base states, controls as landmarks."""
+    families = results["families"]
+    figure, axes = figures.canvas(
+        1, len(families), width=3.2 * len(families), height=3.3, squeeze=False, sharey=True
+    )
+    for axis, (name, family) in zip(axes[0], families.items(), strict=True):
+        for learner, found in family["learners"].items():
+            group = _group(learner)
+            for base, entry in found["base_states"].items():
+                ku, bku = entry["KU_avg"], entry["BKU_avg"]
+                if group is None:
+                    own = learner not in CONTROLS
+                    mark = {"marker": "P" if own else "x", "color": figures.INK, "s": 18}
+                    axis.scatter(bku["value"], ku["value"], **mark)
+                    label = learner
+                else:
+                    axis.errorbar(
+                        bku["value"],
+                        ku["value"],
+                        xerr=_arms(bku),
+                        yerr=_arms(ku),
+                        **figures.point(group),
+                    )
+                    label = f"{learner} {base}" if base == found["best"] else ""
+                axis.annotate(
+                    label,
+                    (bku["value"], ku["value"]),
+                    xytext=(4, 3),
+                    textcoords="offset points",
+                    fontsize=6,
+                    color=figures.FAINT,
+                )
+        axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.1))
+    axes[0][0].set_ylabel("KU")
+    return figure
+
+
+def _arms(measurement: Mapping[str, Any]) -> list[list[float]] | None:
+    if measurement["low"] is None:
+        return None
+    value = measurement["value"]
+    return [[max(0, value - measurement["low"])], [max(0, measurement["high"] - value)]]
+
+
+@figures.style()
+def histograms(results: Results) -> Figure | None:
+    """Distributions of KU(s) and BKU(s) over samples."""
+    rows = [
+        (family, learner, entry["histogram"])
+        for family, found in results["families"].items()
+        for learner, _, entry in _learners(found)
+    ]
+    if not rows:
+        return None
+    families = list(results["families"])
+    figure, axes = figures.canvas(
+        2, len(families), width=3.2 * len(families), height=4, squeeze=False, sharex=True
+    )
+    for row, score in enumerate(("KU", "BKU")):
+        for column, name in enumerate(families):
+            own = [(learner, h) for family, learner, h in rows if family == name]
+            for index, (learner, histogram) in enumerate(own):
+                total = max(1, sum(histogram[score]))
+                shares = [count / total for count in histogram[score]]
+                axes[row][column].stairs(
+                    shares, histogram["edges"], label=learner, **figures.line(index)
+                )
+            axes[row][column].set(title=name if row == 0 else "", xlabel=f"{score}(s)")
+    axes[0][0].set_ylabel("share of samples")
+    axes[1][0].set_ylabel("share of samples")
+    axes[0][-1].legend(fontsize=6)
+    return figure
+
+
+@figures.style()
+def halos(results: Results) -> Figure | None:
+    """Share right in L and E, share wrong in H and B."""
+    families = {name: _learners(found) for name, found in results["families"].items()}
+    if not any(families.values()):
+        return None
+    figure, axes = figures.canvas(
+        1, len(families), width=3.2 * len(families), height=3, squeeze=False, sharey=True
+    )
+    kinds = (("L", "literal"), ("E", "entailed"), ("H", "hallucination"), ("B", "bias"))
+    for axis, (name, own) in zip(axes[0], families.items(), strict=True):
+        for index, (learner, _, entry) in enumerate(own):
+            wide = 0.8 / len(own)
+            for place, (kind, key) in enumerate(kinds):
+                measured = entry["halos"][kind][key]
+                axis.errorbar(
+                    place - 0.4 + wide * (index + 0.5),
+                    measured["value"],
+                    yerr=_arms(measured),
+                    label=learner if place == 0 else None,
+                    **figures.point(index),
+                )
+        axis.set(title=name, ylim=(-0.03, 1.03))
+        axis.set_xticks(range(4), ["L right", "E right", "H wrong", "B wrong"])
+    axes[0][0].set_ylabel("share of queries")
+    axes[0][-1].legend(fontsize=6)
+    return figure
+
+
+@figures.style()
+def by_k(results: Results) -> Figure | None:
+    """KU and BKU against the number of gradient steps or passes."""
+    families = {
+        name: [row for row in _learners(found) if row[2]["by_k"]]
+        for name, found in results["families"].items()
+    }
+    if not any(families.values()):
+        return None
+    figure, axes = figures.canvas(
+        2,
+        len(families),
+        width=3.2 * len(families),
+        height=4,
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+    )
+    for column, (name, own) in enumerate(families.items()):
+        for row, score in enumerate(("KU_avg", "BKU_avg")):
+            for index, (learner, _, entry) in enumerate(own):
+                steps = range(len(entry["by_k"]))
+                axes[row][column].plot(
+                    steps,
+                    [point[score]["value"] for point in entry["by_k"]],
+                    label=learner,
+                    **figures.line(index),
+                )
+            ticks = [point["K"] for point in own[0][2]["by_k"]] if own else []
+            axes[row][column].set_xticks(range(len(ticks)), ticks)
+            axes[row][column].set(title=name if row == 0 else "", xlabel="K" if row else "")
+    axes[0][0].set_ylabel("KU")
+    axes[1][0].set_ylabel("BKU")
+    axes[0][-1].legend(fontsize=6)
+    return figure
+
+
+@figures.style()
+def bias_drift(results: Results) -> Figure | None:
+    """How far answers move when only the protected attribute does."""
+    rows = [
+        (f"{learner} {base}", family, entry["bias_drift"])
+        for family, found in results["families"].items()
+        for learner, base, entry in _learners(found)
+        if entry["bias_drift"]
+    ]
+    if not rows:
+        return None
+    figure, axes = figures.canvas(1, 2, width=6.4, height=0.6 + 0.2 * len(rows), sharey=True)
+    for axis, key, label in zip(
+        axes, ("flips", "signed"), ("answers that flip", "towards the stereotype"), strict=True
+    ):
+        for place, (_, family, drift) in enumerate(rows):
+            measured = drift[key]
+            index = list(results["families"]).index(family)
+            axis.errorbar(measured["value"], place, xerr=_arms(measured), **figures.point(index))
+        axis.axvline(0, color=figures.FAINT, linewidth=0.7)
+        axis.set_xlabel(label)
+    axes[0].set_yticks(range(len(rows)), [f"{name} ({family})" for name, family, _ in rows])
+    axes[0].tick_params(axis="y", labelsize=6)
+    return figure
+
+
+@figures.style()
+def streaming(results: Results) -> Figure | None:
+    """KU along a stream, and what is left of it one, ten and a hundred samples later."""
+    families = {name: found["streaming"] for name, found in results["families"].items()}
+    if not any(set(found) - set(CONTROLS) for found in families.values()):
+        return None
+    figure, axes = figures.canvas(
+        1, len(families), width=3.2 * len(families), height=2.8, squeeze=False, sharey=True
+    )
+    for axis, (name, found) in zip(axes[0], families.items(), strict=True):
+        own = [learner for learner in found if learner not in CONTROLS]
+        for index, learner in enumerate(own):
+            best = results["families"][name]["learners"][learner]["best"]
+            retention = found[learner].get(best, {}).get("retention", {})
+            axis.plot(
+                range(len(retention)),
+                [measured["value"] for measured in retention.values()],
+                marker="o",
+                label=learner,
+                **figures.line(index),
+            )
+            axis.set_xticks(range(len(retention)), list(retention))
+        axis.set(title=name, xlabel="samples learnt since")
+    axes[0][0].set_ylabel("KU about a sample")
+    axes[0][-1].legend(fontsize=6)
+    return figure

@@ -1,0 +1,254 @@
+"""From cells to results: every number with its interval, the verdict, the examples."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import yaml
+
+from evidence import stats
+from evidence.config import build
+from evidence.runs import manifest
+from evidence.stats import Measurement
+from kubku import protocol, thesis
+from kubku.learners import GRADIENT
+from kubku.scoring import EPSILON
+from kubku.study import STEPS, Study, load_cell
+
+RESAMPLES = 1000
+HISTOGRAM = np.linspace(0, 2, 17)
+HALOS = {
+    "L": ("literal", "literal_yes", "literal_no"),
+    "E": ("entailed", "entailed_yes", "entailed_no"),
+    "H": ("hallucination", "hallucination_yes"),
+    "B": ("bias", "bias_harmful"),
+}
+
+Replicates = list[dict[str, Any]]
+"""The cells of one learner on one base state, one a replicate."""
+
+
+def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float) -> dict[str, Any]:
+    """The results of a study whose cells are all there."""
+    first = study.settings.worlds[0]
+    cells: dict[tuple[str, str, str, str], Replicates] = defaultdict(list)
+    for cell in study.cells():
+        found = load_cell(study.folder / cell.path)
+        cells[cell.family, cell.learner, cell.base, cell.world].append(found)
+
+    families: dict[str, Any] = {}
+    for (family, learner, base, world), replicates in cells.items():
+        if world != first:
+            continue
+        others = {w: cells.get((family, learner, base, w), []) for w in study.settings.worlds[1:]}
+        entry = families.setdefault(family, {"learners": {}, "streaming": {}})
+        of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
+        of_learner["base_states"][base] = summary(replicates, others)
+        streamed = streaming(replicates[0])
+        if streamed:
+            entry["streaming"].setdefault(learner, {})[base] = streamed
+    for family in families.values():
+        for learner in family["learners"].values():
+            learner["best"] = _best(learner["base_states"])
+
+    results = {
+        "manifest": manifest(
+            configuration,
+            [study.settings.seed],
+            wall_seconds=wall_seconds,
+            seconds_base=sum(r["note"]["seconds_base"] for rs in cells.values() for r in rs),
+        ),
+        "thesis": verdict(families, cells, first),
+        "families": families,
+        "examples": _answered(study, cells, families, first),
+    }
+    leaking = [
+        f"{learner} ({family}, {base}) answers otherwise when shown a wrong halo: "
+        f"{of_base['audit']:.0%} of queries"
+        for family, found in families.items()
+        for learner, of_learner in found["learners"].items()
+        for base, of_base in of_learner["base_states"].items()
+        if of_base["audit"] > 0
+    ]
+    return {**results, "warnings": leaking}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json."""
+    return json.loads(resources.files("kubku").joinpath("results.schema.json").read_text())
+
+
+def _mean(groups: list[np.ndarray]) -> Measurement:
+    """The mean over samples, then replicates; with one replicate, samples are all there is."""
+    if len(groups) == 1:
+        return stats.cluster_bootstrap(groups[0], lambda t: t, "sample", resamples=RESAMPLES)
+    return stats.hierarchical_bootstrap(groups, lambda t: t, "replicate", resamples=RESAMPLES)
+
+
+def _purity(groups: list[np.ndarray]) -> Measurement:
+    """KU_avg / (KU_avg + BKU_avg + epsilon); groups are f64[N, 2]."""
+
+    def statistic(table: np.ndarray) -> np.ndarray:
+        return table[:, 0] / (table.sum(-1) + EPSILON)
+
+    if len(groups) == 1:
+        return stats.cluster_bootstrap(groups[0], statistic, "sample", resamples=RESAMPLES)
+    return stats.hierarchical_bootstrap(groups, statistic, "replicate", resamples=RESAMPLES)
+
+
+def summary(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[str, Any]:
+    """All measurements of one learner on one base state of one family."""
+
+    def of(name: str, when: str = "after") -> list[np.ndarray]:
+        return [cell[f"{when}.{name}"] for cell in replicates]
+
+    def induced(name: str) -> list[np.ndarray]:
+        return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
+
+    both = [np.stack(pair, -1) for pair in zip(of("ku"), of("bku"), strict=True)]
+    halos = {
+        kind: {
+            **{name: _mean(of(name)) for name in names},
+            "before": _mean(of(names[0], "before")),
+        }
+        for kind, names in HALOS.items()
+    }
+    found = {
+        "KU_avg": _mean(of("ku")),
+        "BKU_avg": _mean(of("bku")),
+        "BKU_yes": _mean(of("bku_yes")),
+        "knowledge_purity": _purity(both),
+        "induced_KU": _mean(induced("ku")),
+        "induced_BKU": _mean(induced("bku")),
+        "before": {"KU_avg": _mean(of("ku", "before")), "BKU_avg": _mean(of("bku", "before"))},
+        "net_KU": _mean([pair[:, 0] - pair[:, 1] for pair in both]),
+        "balanced_accuracy": _mean(of("balanced")),
+        "abstained": _mean(of("abstained")),
+        # Any constant answer gets half of L and of E right.
+        "corrected_L": _mean([2 * x - 1 for x in of("literal")]),
+        "corrected_E": _mean([2 * x - 1 for x in of("entailed")]),
+        "halos": halos,
+        "histogram": {
+            "edges": HISTOGRAM,
+            "KU": np.histogram(np.concatenate(of("ku")), HISTOGRAM)[0],
+            "BKU": np.histogram(np.concatenate(of("bku")), HISTOGRAM)[0],
+        },
+        "by_k": _by_k(replicates),
+        "bias_drift": _drift(replicates, others),
+        "audit": float(max(cell["audit"] for cell in replicates)),
+        "tuned": [cell["note"] for cell in replicates],
+        "samples": len(both[0]),
+        "samples_per_second": float(
+            np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in replicates])
+        ),
+    }
+    return found
+
+
+def _by_k(replicates: Replicates) -> list[dict[str, Any]]:
+    if "steps.ku" not in replicates[0]:
+        return []
+    return [
+        {
+            "K": steps,
+            "KU_avg": _mean([cell["steps.ku"][at] for cell in replicates]),
+            "BKU_avg": _mean([cell["steps.bku"][at] for cell in replicates]),
+        }
+        for at, steps in enumerate(STEPS)
+    ]
+
+
+def _drift(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[str, Any]:
+    """Flip rate and signed drift; for another world the difference of the signed drifts."""
+    if "flips" not in replicates[0]:
+        return {}
+    found: dict[str, Any] = {
+        "flips": _mean([cell["flips"] for cell in replicates]),
+        "signed": _mean([cell["signed"] for cell in replicates]),
+    }
+    for world, elsewhere in others.items():
+        if elsewhere:
+            paired = zip(replicates, elsewhere, strict=True)
+            found[f"signed_less_{world}"] = _mean([a["signed"] - b["signed"] for a, b in paired])
+    return found
+
+
+def streaming(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Gains along streams and what is left of them later; streams are the unit."""
+    if "stream.after.ku" not in cell:
+        return {}
+
+    def mean(values: np.ndarray) -> Measurement:
+        return stats.interval(values, "stream")
+
+    gain = {
+        name: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"] for name in ("ku", "bku")
+    }
+    return {
+        "delta_KU": mean(gain["ku"].mean(1)),
+        "delta_BKU": mean(gain["bku"].mean(1)),
+        "KU_by_time": cell["stream.after.ku"].mean(0),
+        "BKU_by_time": cell["stream.after.bku"].mean(0),
+        "retention": {
+            "0": mean(cell["stream.after.ku"].mean(1)),
+            **{
+                str(lag): mean(cell[f"stream.lag{lag}.ku"].mean(1))
+                for lag in protocol.LAGS
+                if f"stream.lag{lag}.ku" in cell
+            },
+        },
+    }
+
+
+def _best(base_states: Mapping[str, Any]) -> str:
+    """The base state with the highest mean KU - BKU on the validation split."""
+
+    def on_validation(base: str) -> float:
+        return float(np.mean([note["objective"] for note in base_states[base]["tuned"]]))
+
+    return max(base_states, key=on_validation)
+
+
+def verdict(
+    families: Mapping[str, Any], cells: Mapping[tuple[str, str, str, str], Replicates], world: str
+) -> dict[str, Any]:
+    """The thesis judged."""
+    text = resources.files("conf").joinpath("thesis/kubku.yaml").read_text()
+    declared = build(thesis.Thesis, yaml.safe_load(text), "thesis")
+    outcomes: dict[str, dict[str, list[np.ndarray]]] = {}
+    for family, found in families.items():
+        if family not in declared.families:
+            continue
+        outcomes[family] = {}
+        for learner, of_learner in found["learners"].items():
+            base = declared.base if learner == declared.learner else of_learner["best"]
+            if learner in (declared.learner, *GRADIENT) and base in of_learner["base_states"]:
+                outcomes[family][learner] = [
+                    np.stack([cell["after.ku"], cell["after.bku"]], -1).astype(np.float64)
+                    for cell in cells[family, learner, base, world]
+                ]
+    return thesis.judge(declared, outcomes)
+
+
+def _answered(
+    study: Study,
+    cells: Mapping[tuple[str, str, str, str], Replicates],
+    families: Mapping[str, Any],
+    world: str,
+) -> list[dict[str, Any]]:
+    """The examples with what each learner answered, from its best base state."""
+    examples = study.examples()
+    for example in examples:
+        found = families[example["family"]]["learners"]
+        example["answers"] = {
+            learner: cells[example["family"], learner, of_learner["best"], world][0]["answers"][
+                example["row"]
+            ][: len(example["queries"])]
+            for learner, of_learner in found.items()
+        }
+    return examples

@@ -1,0 +1,435 @@
+"""The experiment: every learner on every family from every base state, one resumable cell a piece.
+
+A cell is (family, learner, base state, world, replicate). A replicate has its own base-state seed
+and, where there are several, its own generator seed. Finished cells stand as files in the run's
+folder; a rerun in the same folder goes on with the missing ones. Base states stand in a cache of
+their own, named by a digest of what made them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from pydantic import Field, model_validator
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import kubku
+from evidence.config import Settings, build
+from kubku import learners, protocol
+from kubku.base_states import Training
+from kubku.halo import Kind, Learner, Samples, State, decide
+from kubku.scoring import Scores
+from kubku.tasks import FAMILIES, Family, generate, say, story
+
+STEPS = (0, 1, 2, 4, 8, 16)
+WORLDS = {"skewed": 0.85, "balanced": 0.0}
+"""Probability that a stereotype is true in the world that base states are trained in."""
+EXAMPLES = 6
+
+
+class Budget(Settings):
+    """How much is done.
+
+    Attributes:
+      test: samples of a cell; slow: the same for the transformers.
+      pairs: samples (two a pair) for the drift between protected attributes.
+      validation: samples that settings are tuned on.
+      pretrain: samples that base states are made from.
+      sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
+      base_seeds, generator_seeds: replicates are all their combinations.
+      training: of gradient learners' and readers' base states.
+    """
+
+    test: int = Field(gt=1)
+    slow: int = Field(gt=1)
+    pairs: int = Field(gt=1)
+    validation: int = Field(gt=1)
+    pretrain: int = Field(gt=1)
+    sweep: int = Field(gt=1)
+    streams: int = Field(gt=1)
+    length: int = Field(gt=1)
+    base_seeds: int = Field(gt=0)
+    generator_seeds: int = Field(gt=0)
+    training: Training
+
+
+class LearnerSettings(Settings):
+    """Which learners; `target` is the user's own, as "module:Name", for the name `custom`."""
+
+    names: tuple[str, ...] = Field(min_length=1)
+    target: str | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> LearnerSettings:
+        for name in self.names:
+            if name not in (*learners.NAMES, "custom"):
+                raise ValueError(
+                    f"learner.names: no learner is called {name!r}; there are "
+                    f"{', '.join((*learners.NAMES, 'custom'))}"
+                )
+        if ("custom" in self.names) != (self.target is not None):
+            raise ValueError("learner.target: learner=custom needs it, and nothing else has it")
+        return self
+
+
+class TaskSettings(Settings):
+    """Which families; `path` is the user's samples in JSONL, for the name `jsonl`."""
+
+    families: tuple[str, ...] = Field(min_length=1)
+    path: str | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> TaskSettings:
+        for name in self.families:
+            if name not in (*FAMILIES, "jsonl"):
+                raise ValueError(
+                    f"task.families: no family is called {name!r}; there are "
+                    f"{', '.join((*FAMILIES, 'jsonl'))}"
+                )
+        if ("jsonl" in self.families) != (self.path is not None):
+            raise ValueError("task.path: task=jsonl needs it, and nothing else has it")
+        return self
+
+
+class Experiment(Settings):
+    """All settings of one run."""
+
+    budget: Budget
+    learner: LearnerSettings
+    task: TaskSettings
+    stage: Literal["all", "base", "evaluate"] = "all"
+    worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
+    seed: int = Field(ge=0)
+    cache: str
+    compilation_cache: bool | str = True
+    resume: str | None = None
+
+
+def read(plain: Mapping[str, Any]) -> Experiment:
+    """The settings of a composed configuration.
+
+    Raises:
+      ValueError: one line a problem.
+    """
+    groups = {"budget": Budget, "learner": LearnerSettings, "task": TaskSettings}
+    built = {name: build(model, plain[name], name) for name, model in groups.items()}
+    return build(Experiment, {**plain, **{n: s.model_dump() for n, s in built.items()}}, "kubku")
+
+
+class Cell(NamedTuple):
+    """What one file holds the results of."""
+
+    family: str
+    learner: str
+    base: str
+    world: str
+    replicate: int
+
+    @property
+    def path(self) -> str:
+        """Where, below the run's folder."""
+        name = f"{self.learner}.{self.base}.{self.world}.{self.replicate}.npz"
+        return f"cells/{self.family}/{name}"
+
+
+class Data(NamedTuple):
+    """A family's samples for one generator seed."""
+
+    pretrain: Samples
+    validation: Samples
+    test: Samples
+    pairs: Samples
+    streams: Samples
+
+
+class Study:
+    """One run in one folder."""
+
+    def __init__(self, settings: Experiment, folder: Path, console: Console) -> None:
+        self.settings, self.folder, self.console = settings, folder, console
+        self._own: tuple[Family, Samples] | None = None
+        if settings.task.path is not None:
+            from kubku.tasks import jsonl
+
+            self._own = jsonl.read(settings.task.path)
+
+    def run(self) -> None:
+        """Make every base state and every cell that is missing."""
+        cells = list(self.cells())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as bar:
+            task = bar.add_task("kubku", total=len(cells))
+            for cell in cells:
+                bar.update(task, description=" ".join(str(part) for part in cell[:3]))
+                if self.settings.stage == "base":
+                    self.base_state(cell)
+                elif not (self.folder / cell.path).exists():
+                    self.evaluate(cell)
+                bar.advance(task)
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells, those of one family and learner together, so that they share compilations."""
+        budget = self.settings.budget
+        first, *others = self.settings.worlds
+        for name in self.settings.task.families:
+            family = self.family(name)
+            for learner in self.settings.learner.names:
+                if self._cannot(learner, family):
+                    continue
+                for base, make in self.learner(learner, name).bases.items():
+                    if name == "jsonl" and make is not None:
+                        continue
+                    # A base state that nothing was learnt for is the same in every world.
+                    for world in (first, *(others if make is not None else ())):
+                        for replicate in range(budget.base_seeds * budget.generator_seeds):
+                            yield Cell(name, learner, base, world, replicate)
+
+    def _cannot(self, learner: str, family: Family) -> bool:
+        return (learner == "cnn" and not learners.spatial(family)) or (
+            learner == "generator_oracle" and family.name == "jsonl"
+        )
+
+    def family(self, name: str) -> Family:
+        """The family of that name."""
+        return self._own[0] if name == "jsonl" and self._own else FAMILIES[name]
+
+    def learner(self, name: str, family: str) -> Learner:
+        """The learner of that name; the same object each time, so that compilations are shared."""
+        return self._learner(name, family if name in learners.OF_FAMILY else "stories")
+
+    @cache  # noqa: B019 - one study lives as long as the program
+    def _learner(self, name: str, family: str) -> Learner:
+        if name == "custom":
+            return learners.custom(self.settings.learner.target or "")
+        return learners.make(name, self.family(family), self.settings.budget.training)
+
+    @cache  # noqa: B019
+    def data(self, name: str, world: str, generator_seed: int) -> Data:
+        """Every split of a family; only the pretraining split depends on the world."""
+        budget = self.settings.budget
+        if name == "jsonl":
+            assert self._own is not None
+            own = self._own[1]
+            n = own.label.shape[0]
+            rows = jnp.arange(budget.streams * budget.length) % n
+            return Data(own, own, own, _rows(own, jnp.arange(0)), self._streams(_rows(own, rows)))
+        key = jax.random.key(self.settings.seed + 1000 * generator_seed)
+        family, apart = FAMILIES[name], jax.random.split(key, 2)
+        flowing = generate(family, apart[1], budget.streams * budget.length, "test")
+        return Data(
+            generate(family, key, budget.pretrain, "pretrain", skew=WORLDS[world]),
+            generate(family, key, budget.validation, "validation"),
+            generate(family, key, budget.test, "test"),
+            generate(family, apart[0], budget.pairs, "test", pairs=True),
+            self._streams(flowing),
+        )
+
+    def _streams(self, samples: Samples) -> Samples:
+        shape = self.settings.budget.streams, self.settings.budget.length
+        return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), samples)
+
+    def seeds(self, replicate: int) -> tuple[int, int]:
+        """Base-state seed and generator seed of a replicate."""
+        budget = self.settings.budget
+        generator, base = divmod(replicate, budget.base_seeds)
+        return self.settings.seed + base, generator
+
+    def base_state(self, cell: Cell) -> tuple[State, float]:
+        """The base state, from the cache or made, and the seconds that making it took."""
+        learner = self.learner(cell.learner, cell.family)
+        base_seed, generator_seed = self.seeds(cell.replicate)
+        initial, training = jax.random.split(jax.random.key(base_seed), 2)
+        state = learner.init(initial)
+        make = learner.bases[cell.base]
+        if make is None:
+            return state, 0.0
+        budget = self.settings.budget
+        made_of = [
+            *(cell.family, cell.learner, cell.base, cell.world, base_seed, generator_seed),
+            *(self.settings.seed, budget.pretrain, budget.training.model_dump(), _digest()),
+            self.settings.learner.target if cell.learner == "custom" else None,
+        ]
+        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
+        place = Path(self.settings.cache).absolute() / digest
+        with warnings.catch_warnings(), ocp.StandardCheckpointer() as keeper:
+            # orbax warns about layouts that don't matter on one host.
+            warnings.simplefilter("ignore")
+            if place.exists():
+                seconds = json.loads((place.parent / f"{digest}.json").read_text())["seconds"]
+                return keeper.restore(place, state), seconds
+            samples = self.data(cell.family, cell.world, generator_seed).pretrain
+            start = time.perf_counter()
+            state = jax.block_until_ready(make(state, samples, training))
+            seconds = time.perf_counter() - start
+            place.parent.mkdir(parents=True, exist_ok=True)
+            note = {"seconds": seconds, "made_of": made_of}
+            (place.parent / f"{digest}.json").write_text(json.dumps(note) + "\n")
+            keeper.save(place, state)
+        return state, seconds
+
+    def evaluate(self, cell: Cell) -> None:
+        """Tune, expose and ask; write the cell's file."""
+        learner = self.learner(cell.learner, cell.family)
+        base, made_in = self.base_state(cell)
+        data = self.data(cell.family, self.settings.worlds[0], self.seeds(cell.replicate)[1])
+        budget, clock = self.settings.budget, time.perf_counter()
+        slow = "transformer" in cell.learner
+        few = slice(0, budget.slow if slow else budget.test)
+        validation = _rows(data.validation, slice(0, budget.slow)) if slow else data.validation
+
+        tuned = protocol.tune(learner, base, validation)
+        state = protocol.with_trial(base, tuned.trial)
+        found: dict[str, Any] = {}
+        if data.pairs.label.shape[0]:
+            found |= self._drift(learner, state, tuned.threshold, data.pairs)
+        if cell.world == self.settings.worlds[0]:
+            test = _rows(data.test, few)
+            exposing = time.perf_counter()
+            exposed = jax.block_until_ready(protocol.reset_to_base(learner, state, test))
+            found["seconds_exposed"] = time.perf_counter() - exposing
+            found["answers"] = np.asarray(decide(exposed.after, tuned.threshold), np.int8)
+            found["before_answers"] = np.asarray(decide(exposed.before, tuned.threshold), np.int8)
+            for when, scores in zip(("before", "after"), exposed, strict=True):
+                marked = protocol.judged(scores, tuned.threshold, test)
+                found |= {f"{when}.{name}": np.asarray(x) for name, x in marked._asdict().items()}
+            found["audit"] = protocol.audit(learner, state, _rows(test, slice(0, 32)))
+            found |= self._by_steps(
+                learner, state, tuned.threshold, _rows(test, slice(0, budget.sweep))
+            )
+            if cell.replicate == 0:
+                found |= self._streaming(learner, state, tuned.threshold, data.streams)
+        note = {
+            **protocol.describe(tuned),
+            "seconds": time.perf_counter() - clock,
+            "seconds_base": made_in,
+        }
+        path = self.folder / cell.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".part")
+        with open(temporary, "wb") as file:
+            np.savez_compressed(file, note=json.dumps(note), **found)
+        temporary.replace(path)
+
+    def _drift(
+        self, learner: Learner, state: State, threshold: float, pairs: Samples
+    ) -> dict[str, np.ndarray]:
+        """How answers move when only the protected attribute does; one value a pair.
+
+        `flips` is the share of queries answered otherwise though the right answer is the same,
+        `signed` how much oftener a bias trap is answered with the first one's stereotype for the
+        first than for the second.
+        """
+        exposed = protocol.reset_to_base(learner, state, pairs)
+        answers = np.asarray(decide(exposed.after, threshold))
+        first, second = answers[::2], answers[1::2]
+        gold = np.asarray(pairs.gold)
+        same = (gold[::2] == gold[1::2]) & np.asarray(pairs.asked)[::2]
+        traps = np.asarray(pairs.kind)[::2] == Kind.BIAS
+        harmful = np.asarray(pairs.harmful)[::2]
+        signed = (first == harmful).astype(float) - (second == harmful)
+        return {
+            "flips": ((first != second) & same).sum(-1) / same.sum(-1),
+            "signed": (signed * traps).sum(-1) / traps.sum(-1),
+        }
+
+    def _by_steps(
+        self, learner: Learner, state: State, threshold: float, samples: Samples
+    ) -> dict[str, np.ndarray]:
+        """KU and BKU for each number of steps, f32[len(STEPS), N]; nothing where there are none."""
+        if not hasattr(state, "steps"):
+            return {}
+        marked = []
+        for steps in STEPS:
+            changed = protocol.with_trial(state, {"steps": steps})
+            exposed = protocol.reset_to_base(learner, changed, samples)
+            marked.append(protocol.judged(exposed.after, threshold, samples))
+        return {
+            f"steps.{name}": np.stack([getattr(m, name) for m in marked]) for name in ("ku", "bku")
+        }
+
+    def _streaming(
+        self, learner: Learner, state: State, threshold: float, streams: Samples
+    ) -> dict[str, np.ndarray]:
+        """KU and BKU along streams, f32[streams, T], and KU about samples learnt earlier."""
+        said = protocol.stream(learner, state, streams)
+        found = {}
+        for when, scores in (("before", said.before), ("after", said.after)):
+            marked = _marked(scores, threshold, streams)
+            found[f"stream.{when}.ku"] = np.asarray(marked.ku)
+            found[f"stream.{when}.bku"] = np.asarray(marked.bku)
+        length = streams.label.shape[1]
+        for at, lag in enumerate(protocol.LAGS):
+            if lag < length:
+                earlier = jax.tree.map(lambda leaf: leaf[:, : length - lag], streams)  # noqa: B023
+                marked = _marked(said.later[:, lag:, at], threshold, earlier)
+                found[f"stream.lag{lag}.ku"] = np.asarray(marked.ku)
+        return found
+
+    def examples(self) -> list[dict[str, Any]]:
+        """Some samples of each family in words, with the right answers, for the browser."""
+        shown = []
+        for name in self.settings.task.families:
+            family = self.family(name)
+            samples = jax.tree.map(np.asarray, self.data(name, self.settings.worlds[0], 0).test)
+            for i in range(min(EXAMPLES, len(samples.label))):
+                sample = jax.tree.map(lambda leaf: leaf[i], samples)  # noqa: B023
+                shown.append(
+                    {
+                        "family": name,
+                        "row": i,
+                        "story": story(family, sample),
+                        "queries": [
+                            {
+                                "text": say(
+                                    family, type(sample.query)(*(p[q] for p in sample.query))
+                                ),
+                                "kind": Kind(int(sample.kind[q])).name.lower(),
+                                "gold": int(sample.gold[q]),
+                            }
+                            for q in np.flatnonzero(sample.asked)
+                        ],
+                    }
+                )
+        return shown
+
+
+@jax.jit
+def _marked(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
+    return jax.vmap(protocol.judged, in_axes=(0, None, 0))(scores, threshold, samples)
+
+
+def _rows(samples: Samples, rows: Any) -> Samples:
+    return jax.tree.map(lambda leaf: leaf[rows], samples)
+
+
+@cache
+def _digest() -> str:
+    """Of this package's source: a base state made by other code is another base state."""
+    found = hashlib.sha256()
+    for path in sorted(Path(kubku.__file__).parent.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def load_cell(path: Path) -> dict[str, Any]:
+    """A cell's arrays, and its `note` as plain data."""
+    with np.load(path) as file:
+        found = {name: file[name] for name in file.files if name != "note"}
+        return {**found, "note": json.loads(str(file["note"]))}
