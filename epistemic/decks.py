@@ -147,9 +147,9 @@ def make_cards(domain: Domain, settings: CardSettings) -> Deck:
     Raises:
       ValueError: an unknown predicate, or a graph too small; says how many cards it could give.
     """
-    drawer = _Drawer(domain, deck_graph(domain, settings), settings)
+    drawer = Drawer(domain, deck_graph(domain, settings), settings)
     batches = drawer.draw(settings.per_type)
-    cards = _Wording(domain, settings.seed).cards(batches, drawer.deck)
+    cards = Wording(domain, settings.seed).cards(batches, drawer.deck)
     return Deck(cards, drawer.deck, counts(cards, domain))
 
 
@@ -167,7 +167,7 @@ def counts(cards: Sequence[Card], domain: Domain) -> dict[str, dict[str, int]]:
     }
 
 
-class _Drawer:
+class Drawer:
     """Draws cards as integers."""
 
     def __init__(self, domain: Domain, deck: Graph, settings: CardSettings):
@@ -183,7 +183,7 @@ class _Drawer:
             [names.setdefault(label.casefold(), len(names)) for label in domain.graph.labels]
         )
         self.by_subject = {
-            predicate.iri: _BySubject(deck.triples[deck.triples[:, 1] == self.ids[predicate.iri]])
+            predicate.iri: BySubject(deck.triples[deck.triples[:, 1] == self.ids[predicate.iri]])
             for predicate in domain.predicates.values()
             if predicate.iri in self.ids
         }
@@ -382,6 +382,10 @@ class _Drawer:
                 bound[o], there = relation.value_of(bound[s], self.draws)
                 whole &= there
                 continue
+            if s == "v":
+                bound[s], bound[o], there = self._bystanders(cell, label, bound, size)
+                whole &= there
+                continue
             rows = relation.triples
             if what != "+":
                 # Whoever stands in for a subject of the predicate must be able to be one.
@@ -407,6 +411,14 @@ class _Drawer:
         claims = np.stack([bound["s"], np.full(size, p), bound["o"]], axis=1)
         rows = np.flatnonzero(whole)
         return facts[rows], np.tile(holds, (len(rows), 1)), claims[rows].astype(np.int32)
+
+    def _bystanders(
+        self, cell: Cell, label: str, bound: dict[str, np.ndarray], size: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Someone else with a value of the predicate, and whether there is one for the row."""
+        rows = self.by_subject[cell.predicate.iri].triples
+        drawn = rows[self.draws.below(len(rows), size)]
+        return drawn[:, 0], drawn[:, 2], np.ones(size, bool)
 
     def _class_fact(self, cell: Cell, label: str, role: str, who: np.ndarray) -> np.ndarray:
         """'Paris is a city': in a contradictory card the claimed object is of the other class."""
@@ -441,8 +453,8 @@ def _no_cards(slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.zeros((0, slots, 3), np.int32), np.zeros((0, slots), bool), np.zeros((0, 3), np.int32)
 
 
-class _BySubject:
-    """The triples of one predicate, i32[T, 3], to be drawn from by subject."""
+class BySubject:
+    """Triples i32[T, 3] in order of subject, to be drawn from by subject."""
 
     def __init__(self, triples: np.ndarray):
         self.triples = triples
@@ -455,6 +467,8 @@ class _BySubject:
 
     def value_of(self, subjects: np.ndarray, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
         """A random value of each subject, and whether it has any."""
+        if not len(self.subjects):
+            return np.zeros(len(subjects), np.int32), np.zeros(len(subjects), bool)
         at = np.clip(np.searchsorted(self.subjects, subjects), 0, len(self.subjects) - 1)
         row = self._start[at] + draws.below(self._count[at], len(subjects))
         return self.triples[row, 2], self.subjects[at] == subjects
@@ -595,7 +609,7 @@ def judge_cards(
 # -- Words -------------------------------------------------------------------------------------
 
 
-class _Wording:
+class Wording:
     """Puts batches into words; the only part that handles text."""
 
     def __init__(self, domain: Domain, seed: int):
@@ -604,12 +618,12 @@ class _Wording:
         self.names: dict[tuple[int, str], str] = {}
         self._known: dict[tuple[int, int, bool], tuple[tuple[str, ...], str, int]] = {}
 
-    def cards(self, batches: list[Batch], deck: Graph) -> list[Card]:
+    def cards(self, batches: list[Batch], deck: Graph, prefix: str = "CARD") -> list[Card]:
         """The deck, in a random order."""
         drafts = [draft for batch in batches for draft in self._drafts(batch, deck)]
         order = self.draws.order(len(drafts)).tolist()
         return [
-            Card(id=f"CARD_{drafts[place]['label']}_{number:06d}", **drafts[place])
+            Card(id=f"{prefix}_{drafts[place]['label']}_{number:06d}", **drafts[place])
             for number, place in enumerate(order)
         ]
 

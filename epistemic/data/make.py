@@ -142,6 +142,7 @@ RIVER_NAMES = {
     "Lachlan River": "Lachlan",
     "Flinders River": "Flinders",
     "Pearl": "Pearl River",
+    "Rio Limpopo": "Limpopo",
 }
 
 # Two rivers are called Red: the one of China and Vietnam, and the one of the United States.

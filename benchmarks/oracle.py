@@ -1,0 +1,211 @@
+"""The oracle beside rdflib, pyoxigraph and pySHACL, in one run: `python -m benchmarks.oracle`.
+
+Every rival answers the same claims about the same synthetic rivers, on the same machine, one
+after the other; each figure is the best of its repetitions. Writes benchmarks/results/oracle.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyoxigraph
+import pyshacl
+import rdflib
+
+from epistemic.graph import Graph, literal, rdflib_term, split_literal
+from epistemic.oracle import _LARGEST_BATCH, Oracle, contains, padded
+from epistemic.synthetic import BASE, make_synthetic
+from evidence.runs import manifest, write_json
+
+RESULTS = Path(__file__).parent / "results" / "oracle.json"
+SIZE = 245_000
+CLAIMS = 1 << 19
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+SHACL_TRIPLES = 2_000
+
+
+def best(run: Callable[[], Any], repeats: int = 3) -> float:
+    """Seconds of the fastest of several runs, after one to warm up."""
+    run()
+    return min(_timed(run) for _ in range(repeats))
+
+
+def _timed(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def mixed_claims(graph: Graph, size: int, seed: int = 0) -> np.ndarray:
+    """i32[size, 3]: half stated, half with the object of another triple of the predicate."""
+    rng = np.random.default_rng(seed)
+    claims = graph.triples[rng.integers(len(graph.triples), size=size)].copy()
+    changed = np.arange(0, size, 2)
+    for p in np.unique(claims[:, 1]):
+        rows = changed[claims[changed, 1] == p]
+        claims[rows, 2] = claims[rng.permutation(rows), 2]
+    return claims
+
+
+def index_bytes(oracle: Oracle) -> int:
+    """Bytes of the device's arrays beside the term table: the hash table, groups and objects."""
+    index = oracle.compiled.index
+    parts = (index.slots, index.subject, index.predicate, index.start, index.objects)
+    return sum(part.nbytes for part in parts)
+
+
+def _contains(oracle: Oracle, claims: np.ndarray) -> None:
+    found = [
+        contains(oracle.compiled.index, jnp.asarray(claims[start : start + _LARGEST_BATCH]))
+        for start in range(0, len(claims), _LARGEST_BATCH)
+    ]
+    jax.block_until_ready(found)
+
+
+def integer_rates(triples: int, claims: int, repeats: int) -> dict[str, Any]:
+    """Claims a second on integer ids, and what the index weighs, for one size of graph."""
+    made = make_synthetic(triples)
+    start = time.perf_counter()
+    oracle = Oracle(made.graph, made.constraints)
+    compiled_in = time.perf_counter() - start
+    asked = mixed_claims(oracle.graph, claims)
+    return {
+        "triples": len(made.graph),
+        "terms": len(oracle.graph.terms),
+        "build_seconds": compiled_in,
+        "membership_claims_per_second": claims / best(lambda: _contains(oracle, asked), repeats),
+        "verdict_claims_per_second": claims / best(lambda: oracle.judge_ids(asked), repeats),
+        "index_bytes_per_triple": index_bytes(oracle) / len(made.graph),
+    }
+
+
+def text_rates(oracle: Oracle, claims: np.ndarray) -> dict[str, float]:
+    """Claims a second from texts, for the oracle and for membership in other engines."""
+    terms = oracle.graph.terms
+    texts = [(terms[s], terms[p], terms[o]) for s, p, o in claims.tolist()]
+    few, fewer = texts[:20_000], texts[:2_000]
+    theirs = oracle.graph.to_rdflib()
+    store = pyoxigraph.Store()
+    store.extend(pyoxigraph.Quad(*map(_ox_term, terms_)) for terms_ in _all_texts(oracle.graph))
+    ask = rdflib.plugins.sparql.prepareQuery("ASK { ?s ?p ?o }")
+
+    def rdflib_in() -> None:
+        for claim in few:
+            tuple(map(rdflib_term, claim)) in theirs  # noqa: B015
+
+    nodes = [tuple(map(rdflib_term, claim)) for claim in few]
+
+    def rdflib_in_prebuilt() -> None:
+        for node in nodes:
+            node in theirs  # noqa: B015
+
+    def rdflib_ask() -> None:
+        for s, p, o in nodes[:2_000]:
+            bool(theirs.query(ask, initBindings={"s": s, "p": p, "o": o}))
+
+    def oxigraph_in() -> None:
+        for claim in few:
+            pyoxigraph.Quad(*map(_ox_term, claim)) in store  # noqa: B015
+
+    def oxigraph_ask() -> None:
+        for claim in fewer:
+            store.query("ASK {" + " ".join(str(_ox_term(term)) for term in claim) + "}")
+
+    return {
+        "oracle": len(texts) / best(lambda: oracle.judge(texts)),
+        "rdflib `in graph`, terms built beforehand": len(few) / best(rdflib_in_prebuilt),
+        "rdflib `in graph`, from texts": len(few) / best(rdflib_in),
+        "rdflib ASK, prepared": 2_000 / best(rdflib_ask, 1),
+        "pyoxigraph `in store`, from texts": len(few) / best(oxigraph_in),
+        "pyoxigraph ASK, from texts": len(fewer) / best(oxigraph_ask, 1),
+    }
+
+
+def _all_texts(graph: Graph) -> list[tuple[str, ...]]:
+    return [tuple(graph.terms[term] for term in triple) for triple in graph.triples.tolist()]
+
+
+def _ox_term(term: str) -> Any:
+    parts = split_literal(term)
+    if parts is None:
+        return pyoxigraph.NamedNode(term)
+    return pyoxigraph.Literal(parts[0], datatype=pyoxigraph.NamedNode(parts[2] or ""))
+
+
+def against_pyshacl() -> dict[str, Any]:
+    """Verdicts a second on the same core shapes, pySHACL judging one by one and in a batch.
+
+    One by one, pySHACL validates the claimed subject in graph + claim. In a batch it validates
+    one graph that holds all of the claims, each about a subject of its own: its best case, since
+    a violation then points at its claim. The oracle judges the same claims both times.
+    """
+    made = make_synthetic(SHACL_TRIPLES, seed=1)
+    oracle = Oracle(made.graph, made.constraints)
+    shapes = made.constraints.as_shacl()
+    rivers = [term for term in oracle.graph.terms if term.startswith(BASE + "river-")]
+    claims = [
+        (river, BASE + "mouthElevation", literal(7_000 if i % 2 else -1))
+        for i, river in enumerate(rivers)
+    ]
+    nodes = [tuple(map(rdflib_term, claim)) for claim in claims]
+    graph = made.graph.to_rdflib()
+
+    def single() -> None:
+        for node in nodes[:5]:
+            graph.add(node)
+            pyshacl.validate(graph, shacl_graph=shapes, inference="none", focus_nodes=[node[0]])
+            graph.remove(node)
+
+    def batch() -> None:
+        whole = graph + rdflib.Graph()
+        for node in nodes:
+            whole.add(node)
+        pyshacl.validate(whole, shacl_graph=shapes, inference="none")
+
+    many = claims * 40
+    ids = oracle.judge_ids
+    encoded = oracle.encode(claims)
+    known = np.tile(encoded[(encoded >= 0).all(axis=1)], (2_000, 1))[:CLAIMS]
+    rates = {
+        "triples": len(made.graph),
+        "claims": len(claims),
+        "pyshacl_claim_by_claim_per_second": 5 / best(single, 2),
+        "pyshacl_batch_per_second": len(claims) / best(batch, 2),
+        "oracle_texts_per_second": len(many) / best(lambda: oracle.judge(many)),
+        "oracle_ids_per_second": len(known) / best(lambda: ids(known)),
+    }
+    rates["times_faster_than_batch"] = (
+        rates["oracle_ids_per_second"] / rates["pyshacl_batch_per_second"]
+    )
+    rates["times_faster_than_claim_by_claim"] = (
+        rates["oracle_ids_per_second"] / rates["pyshacl_claim_by_claim_per_second"]
+    )
+    return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest graph, in triples")
+    largest = parser.parse_args().largest
+    made = make_synthetic(SIZE)
+    oracle = Oracle(made.graph, made.constraints)
+    result: dict[str, Any] = {
+        "integers": integer_rates(SIZE, CLAIMS, repeats=5),
+        "texts_claims_per_second": text_rates(oracle, mixed_claims(oracle.graph, 200_000)),
+        "pyshacl": against_pyshacl(),
+        "growth": [integer_rates(n, 1 << 18, repeats=3) for n in SIZES if n <= largest],
+    }
+    settings = {"triples": SIZE, "claims": CLAIMS, "batch": _LARGEST_BATCH, "pad": padded(1)}
+    result["manifest"] = manifest(settings, [0])
+    print(write_json(RESULTS, result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The leakage audit must pass our decks and refuse leaky ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_cards import settings_of
+
+from epistemic.cards import Card, Claim
+from epistemic.decks import CardSettings, make_cards
+from epistemic.domain import load_domain
+from epistemic.leakage import GOLDS, SurfaceClassifier, audit, masked, published_rule
+
+
+@pytest.fixture(scope="module", params=["countries", "rivers"])
+def cards(request):
+    return make_cards(load_domain(settings_of(request.param)), CardSettings(per_type=100)).cards
+
+
+def test_our_decks_do_not_leak(cards):
+    found = audit(cards)
+    assert found["chance"] == pytest.approx(1 / 3)
+    assert not found["refused"]
+    assert set(found["accuracy"]) == {"published_rule", "surface", "counts"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name, most", [("countries", 600), ("rivers", 180)])
+def test_large_decks_do_not_leak_either(name, most):
+    deck = make_cards(load_domain(settings_of(name)), CardSettings(per_type=most, seed=5))
+    assert not audit(deck.cards)["refused"]
+
+
+LEAKS = {
+    "one fact more": lambda c: replace(c, facts=(*c.facts, c.facts[0])) if c.gold == "NO" else c,
+    "a denial": lambda c: replace(
+        c, facts=tuple(f.replace(".", " does not.") if c.gold == "NO" else f for f in c.facts)
+    ),
+    "a word in the question": lambda c: replace(
+        c, question=("Surely, " if c.gold == "YES" else "Really, ") + c.question
+    ),
+    "the subject named more often": lambda c: replace(
+        c, facts=tuple(f"{f} {c.question}" if c.gold == "UNKNOWN" else f for f in c.facts)
+    ),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_leaky_deck_is_refused(cards, leak):
+    assert audit([LEAKS[leak](card) for card in cards])["refused"]
+
+
+def test_a_deck_of_the_published_kind_is_refused():
+    """One true fact: YES; a 'DOES NOT': NO; someone else's fact: UNKNOWN."""
+    made = []
+    for i in range(60):
+        claim = Claim(f"http://r/{i}", "http://r/mouth", f"http://r/sea{i % 7}")
+        ask = f"Is Sea {i % 7} the mouth of River {i}?"
+        fact = f"River {i} mouth Sea {i % 7}"
+        other = f"River {i} mouth Sea {(i + 1) % 7}"
+        made += [
+            Card(f"E{i}", (fact,), ask, "YES", "E", claim),
+            Card(
+                f"C{i}",
+                (other, f"River {i} DOES NOT have mouth: Sea {i % 7}"),
+                ask,
+                "NO",
+                "C",
+                claim,
+            ),
+            Card(f"U{i}", (other,), ask, "UNKNOWN", "U", claim),
+        ]
+    found = audit(made)
+    assert found["refused"]
+    assert found["accuracy"]["published_rule"].value > 0.95
+    assert [published_rule(card) for card in made[:3]] == ["YES", "NO", "UNKNOWN"]
+
+
+def test_masking_hides_every_name_and_keeps_the_wording():
+    one = masked("The Democratic Republic of the Congo does not have 1,610 km as its length.")
+    other = masked("The Democratic Republic of the Niger does not have 2,000 km as its length.")
+    assert one == other == "the X of the X does not have X km as its length"
+
+
+def test_probabilities_are_in_the_order_of_golds(cards):
+    leaky = [LEAKS["one fact more"](card) for card in cards]
+    chances = SurfaceClassifier().fit(leaky).predict_proba(leaky)
+    assert chances.shape == (len(leaky), 3)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    says_no = chances.argmax(axis=1) == GOLDS.index("NO")
+    assert np.mean(says_no == np.array([card.gold == "NO" for card in leaky])) > 0.95
