@@ -182,14 +182,12 @@ def compare_decks(
     found = {}
     for name in one[1]:
         if name in other[1]:
-            pair = [
-                _drawn(cards, answers[name], seed + i)
-                for i, (cards, answers) in enumerate((one, other))
-            ]
+            first = _drawn(one[0], one[1][name], seed)
+            second = _drawn(other[0], other[1][name], seed + 1)
             found[name] = {
-                "as_dealt": metrics.difference(metrics.seed, *pair, paired=False),
+                "as_dealt": metrics.difference(metrics.seed, first, second, paired=False),
                 "at_equal_labels": metrics.difference(
-                    lambda t: metrics.seed(metrics.at_equal_labels(t)), *pair, paired=False
+                    lambda t: metrics.seed(metrics.at_equal_labels(t)), first, second, paired=False
                 ),
             }
     return found

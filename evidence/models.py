@@ -352,6 +352,10 @@ def local_server(context: int = 4096) -> Iterator[str]:
     parameters.model.path = str(local_weights())
     parameters.n_ctx = context
     parameters.n_parallel = 1
+    # llama.cpp's threads wait for each other by spinning: on a busy machine two threads on two
+    # cores took twice the processor time of one for the same replies.
+    threads = max(1, (os.cpu_count() or 2) // 2)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.warmup = False
     parameters.port = _free_port()
     parameters.verbosity = -1

@@ -20,7 +20,7 @@ from epistemic.systems.controls import Always, EntailedNo, Random, Surface
 from epistemic.systems.language import Asked, GraphFacts, card_facts
 from epistemic.systems.licence import Context, Licence, Licensed
 from epistemic.systems.replay import Replay
-from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM, corpus_of
+from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM, Retriever, corpus_of
 from evidence.answers import Answer
 from evidence.config import Settings
 from evidence.models import Model
@@ -125,7 +125,7 @@ def _llm(setting: Setting) -> System:
 
 def _rag(setting: Setting) -> System:
     corpus = corpus_of(setting.domain, setting.graph)
-    retriever = {"bm25": BM25, "minilm": MiniLM}[setting.settings.retriever](corpus)
+    retriever: Retriever = BM25(corpus) if setting.settings.retriever == "bm25" else MiniLM(corpus)
     return Asked(_model(setting), CorpusFacts(corpus, retriever, setting.settings.top_k))
 
 

@@ -104,12 +104,12 @@ def prompt_without_facts(question: str) -> str:
 
 def respond(prompt: str, reply: Reply) -> Response:
     """A model's reply, read."""
-    about = {"latency_s": reply.latency_s, "prompt": digest(prompt)}
+    about = Response(Answer.ERROR, latency_s=reply.latency_s, prompt=digest(prompt))
     if reply.text is None:
-        return Response(Answer.ERROR, error=reply.error or "no reply", **about)
+        return about._replace(error=reply.error or "no reply")
     reading = read(reply.text)
     stated = reading.confidence
     confidence = reply.confidence if stated is None else stated
     if reading.answer == Answer.INVALID:
         confidence = None
-    return Response(reading.answer, confidence, raw=reply.text, **about)
+    return about._replace(answer=reading.answer, confidence=confidence, raw=reply.text)
