@@ -1,0 +1,174 @@
+"""GrowNet asked questions: what each learner knows, what it doesn't, and that asking is a read."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from evidence.answers import Answer
+from kubku import protocol
+from kubku.grownet import learners, memory
+from kubku.halo import BASE, EXPOSURES, FACTS, QUERIES, Kind, Sample, Statement, decide
+
+NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
+RULE = BASE  # the first derived attribute; in `world` it holds if attributes 0 and 1 are both 0
+
+
+def world(seed: int, n: int, entity: int = 3) -> Sample:
+    """`n` samples of a small world of three values, built without the task families.
+
+    Attributes 0 and 1 are stated in three of four samples each, 2 to 13 fill up. Asked are: each of
+    0 and 1 with value 0, the rule affirmed and denied, a stated fact, its denial, an attribute that
+    is never stated, and a stated fact of somebody else.
+    """
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 3, (n, BASE))
+    values[:, :2] *= rng.random((n, 2)) < 0.5
+    shown = rng.random((n, 2)) < 0.75
+    facts = np.array([[*np.flatnonzero(row), *range(2, 2 + FACTS - row.sum())] for row in shown])
+    stated = np.take_along_axis(values, facts, 1)
+    attribute, value = np.hstack([facts, facts]), np.hstack([stated, (stated + 1) % 3])
+    zero = np.where(shown, np.where(values[:, :2] == 0, YES, NO), UNKNOWN)
+    rule = zero.min(1)
+    absent = np.full(n, BASE - 1)
+    last, held = facts[:, -1], stated[:, -1]
+    asked = [
+        (0 * rule, 0, zero[:, 0], entity),
+        (0 * rule + 1, 0, zero[:, 1], entity),
+        (0 * rule + RULE, 1, rule, entity),
+        (0 * rule + RULE, 0, 2 - rule, entity),
+        (last, held, 0 * rule + YES, entity),
+        (last, (held + 2) % 3, 0 * rule + NO, entity),
+        (absent, 0, 0 * rule + UNKNOWN, entity),
+        (last, held, 0 * rule + UNKNOWN, entity + 1),
+    ]
+    width = QUERIES - len(asked)
+
+    def column(i):
+        entries = [np.broadcast_to(query[i], n) for query in asked] + [np.zeros(n, int)] * width
+        return jnp.asarray(np.stack(entries, 1), jnp.int32)
+
+    def full(fill):
+        return jnp.full((n, EXPOSURES), fill, jnp.int32)
+
+    labels = np.broadcast_to(np.repeat([YES, NO], FACTS), (n, EXPOSURES))
+    kind = np.repeat([[Kind.LITERAL] * 2 + [Kind.ENTAILED] * (QUERIES - 2)], n, 0)
+    return Sample(
+        exposure=Statement(full(0), full(entity), jnp.int32(attribute), jnp.int32(value)),
+        label=jnp.int32(labels),
+        shown=jnp.ones((n, EXPOSURES), bool),
+        query=Statement(jnp.full((n, QUERIES), 2), column(3), column(0), column(1)),
+        asked=jnp.broadcast_to(jnp.arange(QUERIES) < len(asked), (n, QUERIES)),
+        kind=jnp.int32(kind),
+        gold=column(2),
+        harmful=jnp.full((n, QUERIES), -1),
+        pair=jnp.full(n, -1),
+        latents=jnp.int32(values),
+    )
+
+
+def answers(learner, state, samples, threshold=0.5):
+    exposed = protocol.reset_to_base(learner, state, samples)
+    return np.asarray(decide(exposed.after, threshold))[samples.asked]
+
+
+def gold(samples):
+    return np.asarray(samples.gold)[samples.asked]
+
+
+# One object each, and one number of samples, so that each is compiled once.
+N = 64
+LEARNERS = {
+    "grownet_lookup": learners.grownet_lookup(entities=4),
+    "grownet_vote": learners.grownet_vote(),
+    "grownet_two_layer": learners.grownet_two_layer(entities=4),
+}
+
+
+@pytest.fixture(scope="module")
+def grown():
+    learner = LEARNERS["grownet_two_layer"]
+    return learner.bases["grown"](learner.init(jax.random.key(0)), world(1, 4 * N), None)
+
+
+def test_lookup_knows_what_was_stated_and_nothing_else():
+    learner, samples = LEARNERS["grownet_lookup"], world(0, N)
+    said = answers(learner, learner.init(jax.random.key(0)), samples).reshape(N, -1)
+    right = gold(samples).reshape(N, -1)
+    rule = np.isin(np.arange(8), (2, 3))
+    np.testing.assert_array_equal(said[:, ~rule], right[:, ~rule])
+    assert np.all(said[:, rule] == UNKNOWN)
+
+
+def test_a_memory_keeps_entities_apart_and_forgets_nobody_while_there_is_room():
+    held, remember, recall = memory.empty(3), jax.jit(memory.remember), jax.jit(memory.recall)
+    for entity in (50, 51, 95, 7):
+        fact = Statement(*(jnp.int32(x) for x in (0, entity, entity % 20, entity % 8)))
+        held = remember(held, fact, True)
+    for entity in (50, 51, 95):
+        frame = np.asarray(recall(held, jnp.int32(entity)))
+        assert np.argwhere(frame).tolist() == [[entity % 20, entity % 8]]
+    # The fourth found no room; the first three never met 52.
+    for entity in (7, 52):
+        assert not recall(held, jnp.int32(entity)).any()
+
+
+def test_every_attribute_and_value_has_a_place_of_its_own():
+    places = {
+        tuple(np.asarray(memory._place(Statement(0, 0, jnp.int32(a), jnp.int32(v)))).tolist())
+        for a in range(28)
+        for v in range(8)
+    }
+    assert len(places) == 28 * 8 and max(max(place) for place in places) < 16
+
+
+def test_vote_affirms_and_denies_what_it_was_shown():
+    learner, samples = LEARNERS["grownet_vote"], world(0, N)
+    shown = samples._replace(
+        query=jax.tree.map(lambda leaf: leaf[:, 4 : 4 + QUERIES], samples.exposure),
+        gold=samples.label[:, 4 : 4 + QUERIES],
+        asked=jnp.ones((N, QUERIES), bool),
+    )
+    state = learner.init(jax.random.key(0))
+    assert np.mean(answers(learner, state, shown, 0.4) == gold(shown)) > 0.9
+    absent = answers(learner, state, samples, 0.5).reshape(N, -1)[:, 6:]
+    assert np.mean(absent == UNKNOWN) > 0.9
+
+
+def test_two_layers_hold_a_rule_that_no_sample_states(grown):
+    learner, samples = LEARNERS["grownet_two_layer"], world(2, N, entity=60)
+    assert np.mean(answers(learner, grown, samples, 0.3) == gold(samples)) > 0.98
+    # The rule comes from the readers: without them it is all lookup, and in doubt.
+    said = answers(learner, learner.init(jax.random.key(0)), samples).reshape(N, -1)
+    assert np.all(said[:, 2:4] == UNKNOWN)
+
+
+def test_growing_in_instalments_is_growing_at_once(grown):
+    learner = LEARNERS["grownet_two_layer"]
+    fresh = learner.init(jax.random.key(0))
+    history, later = learners.growth_history(learner, fresh, world(1, 4 * N), None, points=4)
+    chex.assert_trees_all_close(later, grown, rtol=1e-6)
+    assert history.samples.tolist() == [N, 2 * N, 3 * N, 4 * N]
+    assert np.all(np.diff(history.slots, axis=0) >= 0) and history.slots[-1].sum() > 0
+    assert np.all(np.diff(history.neurons, axis=0) >= 0)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_is_what_the_protocol_expects(name):
+    """No passes change nothing, scores are shares, and learning doesn't look at the halo."""
+    learner, samples = LEARNERS[name], world(3, N)
+    state = learner.init(jax.random.key(0))
+    none = protocol.reset_to_base(learner, protocol.with_trial(state, {"steps": 0}), samples)
+    np.testing.assert_array_equal(none.before, none.after)
+    exposed = protocol.reset_to_base(learner, state, samples)
+    for scores in exposed:
+        np.testing.assert_allclose(scores.sum(-1), 1.0, rtol=1e-5)
+        assert np.all(scores >= 0)
+    assert np.any(exposed.before != exposed.after)
+    assert protocol.audit(learner, state, samples) == 0.0
+
+
+def test_a_reader_has_one_or_two_attributes():
+    with pytest.raises(ValueError, match="reach=3"):
+        learners.grownet_two_layer(reach=3)
