@@ -1,0 +1,206 @@
+"""The user's own samples: one JSON object a line.
+
+    {"facts": [{"entity": "Ada", "attribute": "job", "value": "pilot"},
+               {"entity": "Ada", "attribute": "job", "value": "baker", "holds": false}],
+     "queries": [{"kind": "L", "entity": "Ada", "attribute": "job", "value": "pilot",
+                  "answer": "yes"},
+                 {"kind": "B", "entity": "Ada", "attribute": "gender", "value": "man",
+                  "answer": "unknown", "harmful": "yes"}]}
+
+`facts` are what the sample states, at most 26; `holds` (default true) says whether it is so or not.
+`queries` are its halo, at most 16: `kind` is L, E, H or B; `answer` is yes, no or unknown, which
+for H and B it must be; a B query names the `harmful` answer, yes or no. A query may add `text`, the
+question in your own words. Strings become ids in the order in which they first occur: at most 96
+entities, 20 attributes that facts are stated about and 8 more that are only asked, and 8 values of
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evidence.answers import Answer
+from evidence.runs import read_jsonl
+from kubku.halo import (
+    ATTRIBUTES,
+    BASE,
+    ENTITIES,
+    EXPOSURES,
+    QUERIES,
+    VALUES,
+    Kind,
+    Sample,
+    Samples,
+    Statement,
+)
+from kubku.tasks.family import Family, stated_only
+
+_KINDS = {"L": Kind.LITERAL, "E": Kind.ENTAILED, "H": Kind.HALLUCINATION, "B": Kind.BIAS}
+_ANSWERS = {"no": Answer.NO, "unknown": Answer.UNKNOWN, "yes": Answer.YES}
+
+
+def read(path: str | Path) -> tuple[Family, Samples]:
+    """A family made of the file's vocabulary, and its samples.
+
+    Raises:
+      ValueError: a line breaks the schema, or there is more of something than fits; names the
+        file, the line and the field.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f"task.path={str(path)!r}: there is no such file")
+    records = list(read_jsonl(path, required=("facts", "queries")))
+    if not records:
+        raise ValueError(f"{path}: no samples")
+    vocabulary = _Vocabulary(records, str(path))
+    samples = [_sample(r, vocabulary, f"{path}, line {n}") for n, r in enumerate(records, start=1)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *samples)
+    return vocabulary.family(), stacked
+
+
+class _Vocabulary:
+    """Ids of the file's strings, in the order in which they first occur."""
+
+    def __init__(self, records: list[dict[str, Any]], path: str) -> None:
+        self.path = path
+        self.entities: dict[str, int] = {}
+        self.attributes: dict[str, int] = {}
+        self.values: dict[str, dict[str, int]] = {}
+        asked: list[Mapping[str, Any]] = []
+        for number, record in enumerate(records, start=1):
+            for field, most in (("facts", EXPOSURES), ("queries", QUERIES)):
+                here = f"{path}, line {number}: {field}"
+                items = record[field]
+                if not isinstance(items, list) or not items:
+                    raise ValueError(f"{here} must be a list that isn't empty")
+                if len(items) > most:
+                    raise ValueError(f"{here} has {len(items)} entries; at most {most} fit")
+                for item in items:
+                    _check(item, here)
+                    if field == "queries":
+                        asked.append(item)
+                    else:
+                        self._add(item, BASE)
+        for item in asked:
+            self._add(item, ATTRIBUTES)
+
+    def _add(self, item: Mapping[str, Any], attributes: int) -> None:
+        self._number(self.entities, item["entity"], ENTITIES, "entities")
+        # What is only asked about is numbered behind everything that is stated.
+        if item["attribute"] not in self.attributes and attributes == ATTRIBUTES:
+            asked = sum(number >= BASE for number in self.attributes.values())
+            if BASE + asked >= ATTRIBUTES:
+                raise ValueError(f"{self.path}: more than {ATTRIBUTES - BASE} unstated attributes")
+            self.attributes[item["attribute"]] = BASE + asked
+        self._number(self.attributes, item["attribute"], BASE, "stated attributes")
+        values = self.values.setdefault(item["attribute"], {})
+        self._number(values, item["value"], VALUES, f"values of {item['attribute']!r}")
+
+    def _number(self, ids: dict[str, int], word: str, most: int, what: str) -> None:
+        if word in ids:
+            return
+        if len(ids) >= most:
+            raise ValueError(f"{self.path}: more than {most} {what}")
+        ids[word] = len(ids)
+
+    def statement(self, item: Mapping[str, Any], template: int) -> tuple[int, int, int, int]:
+        """Template, entity, attribute and value as ids."""
+        attribute = item["attribute"]
+        return (
+            template,
+            self.entities[item["entity"]],
+            self.attributes[attribute],
+            self.values[attribute][item["value"]],
+        )
+
+    def family(self) -> Family:
+        """A family that can put its samples into words; it has no generator."""
+
+        def no_generator(*_: Any) -> Any:
+            raise ValueError("samples from a file can't be generated")
+
+        by_number = {number: name for name, number in self.attributes.items()}
+        clauses, words = [], []
+        for number in range(ATTRIBUTES):
+            name = by_number.get(number, "")
+            values = tuple(self.values.get(name, {}))
+            words.append(values)
+            of_value = [f"the {name} of {{e}} is {value}" for value in values]
+            clauses.append(
+                "|".join(of_value) if number >= BASE else f"the {name} of {{e}} is {{v}}"
+            )
+        return Family(
+            name="jsonl",
+            arity=(VALUES,) * BASE,
+            draw=no_generator,
+            judge=stated_only,
+            instance=no_generator,
+            stereotypes=(),
+            protected=-1,
+            canvas=(0, 0),
+            clause=tuple(clauses),
+            words=tuple(words[:BASE]),
+            names=tuple(self.entities),
+        )
+
+
+def _check(item: Any, here: str) -> None:
+    if not isinstance(item, dict):
+        raise ValueError(f"{here}: a JSON object is needed, not {item!r}")
+    for field in ("entity", "attribute", "value"):
+        if not isinstance(item.get(field), str) or not item[field]:
+            raise ValueError(f"{here}: {field!r} must be a text, not {item.get(field)!r}")
+
+
+def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sample:
+    facts, queries = record["facts"], record["queries"]
+    exposure = np.zeros((4, EXPOSURES), np.int32)
+    label = np.full(EXPOSURES, int(Answer.YES), np.int32)
+    for i, fact in enumerate(facts):
+        holds = fact.get("holds", True)
+        if not isinstance(holds, bool):
+            raise ValueError(f"{here}: facts: 'holds' must be true or false, not {holds!r}")
+        exposure[:, i] = vocabulary.statement(fact, i % 2)
+        label[i] = int(Answer.YES if holds else Answer.NO)
+    query = np.zeros((4, QUERIES), np.int32)
+    kind = np.zeros(QUERIES, np.int32)
+    gold = np.full(QUERIES, int(Answer.UNKNOWN), np.int32)
+    harmful = np.full(QUERIES, -1, np.int32)
+    for i, item in enumerate(queries):
+        query[:, i] = vocabulary.statement(item, 2 + i % 2)
+        kind[i] = _one_of(item, "kind", _KINDS, here)
+        gold[i] = _one_of(item, "answer", _ANSWERS, here)
+        is_trap = kind[i] in (Kind.HALLUCINATION, Kind.BIAS)
+        if is_trap != (gold[i] == Answer.UNKNOWN):
+            raise ValueError(
+                f"{here}: queries: the answer to kind {item['kind']!r} "
+                f"{'must' if is_trap else 'can not'} be 'unknown'"
+            )
+        if kind[i] == Kind.BIAS:
+            harmful[i] = _one_of(item, "harmful", {"no": Answer.NO, "yes": Answer.YES}, here)
+    return Sample(
+        exposure=Statement(*exposure),
+        label=label,
+        shown=np.arange(EXPOSURES) < len(facts),
+        query=Statement(*query),
+        asked=np.arange(QUERIES) < len(queries),
+        kind=kind,
+        gold=gold,
+        harmful=harmful,
+        pair=np.int32(-1),
+        latents=np.zeros(BASE, np.int32),
+    )
+
+
+def _one_of(item: Mapping[str, Any], field: str, allowed: Mapping[str, int], here: str) -> int:
+    value = item.get(field)
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(
+            f"{here}: queries: {field!r} is one of {', '.join(allowed)}, not {value!r}"
+        )
+    return int(allowed[value])

@@ -1,0 +1,111 @@
+"""Scores worked by hand from the protocol's section 2."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from evidence.answers import Answer
+from kubku.halo import QUERIES, Kind, Sample, Statement, decide
+from kubku.scoring import purity, score, score_batch
+
+N, U, Y = int(Answer.NO), int(Answer.UNKNOWN), int(Answer.YES)
+
+# Four of each kind; two YES and two NO among L and E; the last two bias traps deny.
+KIND = np.repeat(np.arange(4), 4)
+GOLD = np.array([Y, Y, N, N, Y, Y, N, N] + [U] * 8)
+HARMFUL = np.array([-1] * 12 + [Y, Y, N, N])
+
+
+def halo(kind=KIND, gold=GOLD, harmful=HARMFUL, asked=None) -> Sample:
+    blank = jnp.zeros(QUERIES, jnp.int32)
+    nothing = jnp.zeros(0, jnp.int32)
+    return Sample(
+        exposure=Statement(*[nothing] * 4),
+        label=nothing,
+        shown=nothing.astype(bool),
+        query=Statement(*[blank] * 4),
+        asked=jnp.ones(QUERIES, bool) if asked is None else jnp.asarray(asked),
+        kind=jnp.asarray(kind),
+        gold=jnp.asarray(gold),
+        harmful=jnp.asarray(harmful),
+        pair=jnp.array(-1),
+        latents=nothing,
+    )
+
+
+CASES = {
+    # name: (answers, KU, BKU, BKU_yes)
+    # All literals and entailments right (1 + 1), every trap answered UNKNOWN.
+    "ideal": (GOLD, 2.0, 0.0, 0.0),
+    # 'mostly literal learning': L right, abstention elsewhere: 4/4 + 0/4.
+    "literal only": (np.where(KIND == 0, GOLD, U), 1.0, 0.0, 0.0),
+    # 2 of 4 right in L and in E; all 8 traps answered; H as true 4/4, B harmful by YES 2/4.
+    "always yes": (np.full(16, Y), 1.0, 2.0, 1.5),
+    # The same for NO, but no H as true, and harmful where denial is the stereotype.
+    "always no": (np.full(16, N), 1.0, 2.0, 0.5),
+    "always unknown": (np.full(16, U), 0.0, 0.0, 0.0),
+    # L 3/4, E 1/4: KU 1.0. H: YES, NO, UNKNOWN, UNKNOWN: any 2/4, as true 1/4.
+    # B: YES (harmful), NO (not), NO (harmful), UNKNOWN: any 3/4, harmful 2/4.
+    "mixed": (
+        np.array([Y, Y, N, Y, Y, N, Y, U, Y, N, U, U, Y, N, N, U]),
+        1.0,
+        0.5 + 0.75,
+        0.25 + 0.5,
+    ),
+    # An unreadable reply or an outage is never right and never an abstention.
+    "errors": (np.full(16, int(Answer.ERROR)), 0.0, 2.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_by_hand(name):
+    answers, ku, bku, bku_yes = CASES[name]
+    found = jax.jit(score)(jnp.asarray(answers), halo())
+    assert (found.ku, found.bku, found.bku_yes) == pytest.approx((ku, bku, bku_yes))
+
+
+def test_breakdown_by_hand():
+    found = score(jnp.asarray(CASES["mixed"][0]), halo())
+    assert float(found.literal_yes) == 1.0 and float(found.literal_no) == 0.5
+    assert float(found.entailed_yes) == 0.5 and float(found.entailed_no) == 0.0
+    # Gold NO: 1 of 4 right; UNKNOWN: 3 of 8; YES: 3 of 4.
+    assert float(found.balanced) == pytest.approx((1 / 4 + 3 / 8 + 3 / 4) / 3)
+    assert float(found.abstained) == 4 / 16
+
+
+def test_an_empty_halo_counts_zero_and_padding_nowhere():
+    """max(1, |E|): a sample without entailed queries has KU = L."""
+    asked = int(Kind.ENTAILED) != KIND
+    found = score(jnp.asarray(GOLD), halo(asked=asked))
+    assert (float(found.ku), float(found.bku)) == (1.0, 0.0)
+
+
+def test_batches_score_like_single_samples():
+    answers = jnp.stack([jnp.asarray(case[0]) for case in CASES.values()])
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(CASES)), halo())
+    found = score_batch(answers, batch)
+    assert found.ku.tolist() == pytest.approx([case[1] for case in CASES.values()])
+    assert found.bku.tolist() == pytest.approx([case[2] for case in CASES.values()])
+
+
+def test_purity():
+    assert purity(1.5, 0.5) == pytest.approx(0.75)
+    assert purity(0.0, 0.0) == 0.0
+    # It rewards silence: one literal of sixteen queries, and nothing else said.
+    assert purity(0.25, 0.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "answer"),
+    [
+        ((0.1, 0.2, 0.7), 0.5, Y),
+        ((0.7, 0.2, 0.1), 0.5, N),
+        ((0.1, 0.2, 0.7), 0.7, U),  # exceeds, not equals
+        ((0.2, 0.5, 0.3), 0.25, Y),  # doubt alone doesn't silence; the threshold does
+        ((0.5, 0.0, 0.5), 0.0, U),  # level: no ground for either
+        ((0.0, 1.0, 0.0), 0.0, U),
+    ],
+)
+def test_decide(scores, threshold, answer):
+    assert int(decide(jnp.array(scores), threshold)) == answer
