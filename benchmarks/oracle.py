@@ -56,14 +56,14 @@ def mixed_claims(graph: Graph, size: int, seed: int = 0) -> np.ndarray:
 
 def index_bytes(oracle: Oracle) -> int:
     """Bytes of the device's arrays beside the term table: the hash table, groups and objects."""
-    index = oracle.compiled.index
+    index = oracle.compiled.lookup
     parts = (index.slots, index.subject, index.predicate, index.start, index.objects)
     return sum(part.nbytes for part in parts)
 
 
 def _contains(oracle: Oracle, claims: np.ndarray) -> None:
     found = [
-        contains(oracle.compiled.index, jnp.asarray(claims[start : start + _LARGEST_BATCH]))
+        contains(oracle.compiled.lookup, jnp.asarray(claims[start : start + _LARGEST_BATCH]))
         for start in range(0, len(claims), _LARGEST_BATCH)
     ]
     jax.block_until_ready(found)

@@ -25,6 +25,8 @@ from pathlib import Path
 import rdflib
 from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, RDFS, SH
+from rdflib.plugins.sparql import prepareQuery
+from rdflib.plugins.sparql.algebra import traverse
 
 from epistemic.graph import parse_triples, rdflib_term, term_text
 
@@ -261,8 +263,8 @@ def _owl_rules(source: rdflib.Graph) -> Iterable[Constraint]:
                 f"negative assertion {assertion}: it needs owl:sourceIndividual, "
                 "owl:assertionProperty and owl:targetIndividual or owl:targetValue"
             )
-        s, p, o = map(term_text, parts)
-        yield Constraint("negative", p, (s, o))
+        subject, predicate, thing = map(term_text, parts)
+        yield Constraint("negative", predicate, (subject, thing))
 
 
 def _disjoint(first: str, second: str) -> tuple[str, tuple[str]]:
@@ -308,11 +310,11 @@ def _compile_shape(source: rdflib.Graph, shape: rdflib.term.Node) -> list[Constr
             return None
         for parameter, value in source.predicate_objects(part):
             if parameter in _VALUE_PARAMETERS:
-                kind = _VALUE_PARAMETERS[parameter]
+                kind = _VALUE_PARAMETERS[rdflib.URIRef(str(parameter))]
                 values = Collection(source, value) if kind == "in" else [value]
                 detail = tuple(sorted(map(term_text, values)))
                 if kind == "max_count":
-                    detail = (str(int(value)),)  # type: ignore[arg-type]
+                    detail = (str(int(str(value))),)
                     if detail == ("0",):
                         return None
                 rules.append(Constraint(kind, str(path), detail, tuple(classes), tuple(nodes)))
@@ -345,16 +347,26 @@ def _mentioned(slow: rdflib.Graph) -> frozenset[str] | None:
     """IRIs in the shapes and in their queries; None where a query leaves a predicate open."""
     found = {str(term) for triple in slow for term in triple if isinstance(term, rdflib.URIRef)}
     prefixes = {
-        str(slow.value(node, SH.prefix)): str(slow.value(node, SH.namespace))
+        str(slow.value(node, SH.prefix)): rdflib.URIRef(str(slow.value(node, SH.namespace)))
         for node in slow.subjects(SH.prefix)
     }
-    for query in map(str, slow.objects(None, SH.select)):
-        if re.search(r"[$?]\w+\s+[$?]\w+\s+[$?\w<\"]", query):
+    patterns: list[tuple[object, ...]] = []
+
+    def collect(node: object) -> None:
+        patterns.extend(getattr(node, "triples", None) or ())
+
+    for query in slow.objects(None, SH.select):
+        try:
+            algebra = prepareQuery(str(query), initNs=prefixes).algebra
+        except Exception:  # rdflib raises many kinds; pySHACL's own message comes when it runs
             return None
-        found |= set(re.findall(r"<([^>]*)>", query))
-        local = prefixes | dict(re.findall(r"PREFIX\s+(\w*):\s*<([^>]*)>", query))
-        for prefix, name in re.findall(r"\b(\w*):(\w+)", query):
-            found.add(local.get(prefix, prefix) + name)
+        traverse(algebra, visitPre=collect)
+    for pattern in patterns:
+        if isinstance(pattern[1], rdflib.Variable):
+            return None
+        found |= {str(term) for term in pattern if isinstance(term, rdflib.URIRef)}
+        if not isinstance(pattern[1], rdflib.URIRef):
+            found |= set(re.findall(r"<([^>]*)>", pattern[1].n3()))  # type: ignore[attr-defined]
     return frozenset(found)
 
 

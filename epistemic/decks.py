@@ -177,7 +177,7 @@ class Drawer:
         self.whole = domain.oracle
         self.known = Oracle(deck, domain.constraints)
         self.ids = domain.graph.ids
-        names = {}
+        names: dict[str, int] = {}
         # Terms of one name are one for a reader.
         self.name = np.array(
             [names.setdefault(label.casefold(), len(names)) for label in domain.graph.labels]
@@ -206,7 +206,9 @@ class Drawer:
                 continue
             functional = self.constraints.functional(predicate.iri)
             # The families that a graph feeds least come first, before others take their claims.
-            families = [kind for kind in ("less_than", "asymmetric", "class") if kind in kinds]
+            families: list[str] = [
+                kind for kind in ("less_than", "asymmetric", "class") if kind in kinds
+            ]
             families += ["functional"] * functional
             families += ["negated"] * (functional or predicate.complete)
             for family in families:
@@ -549,7 +551,7 @@ def _judge_apart(
     batch = np.zeros((padded(n), 3), np.int32)
     batch[:n] = rows[:, k]
     verdict, proof = (
-        np.asarray(x)[:n] for x in judge(compiled.index, compiled.rows, jnp.asarray(batch))
+        np.asarray(x)[:n] for x in judge(compiled.lookup, compiled.rows, jnp.asarray(batch))
     )
 
     def kinds() -> list[str]:
@@ -582,9 +584,7 @@ def judge_cards(
       oracle: where the card alone says unknown, what its graph says.
     """
     texts = [
-        (entry.subj, entry.pred, entry.obj)
-        for card in cards
-        for entry in (*card.stated, card.claim)
+        triple for card in cards for triple in (*(fact[:3] for fact in card.stated), card.claim)
     ]
     table = Graph.from_triples([*texts, (TYPE, TYPE, TYPE)])
     ids = np.array([[table.ids[canonical(t)] for t in triple] for triple in texts], np.int32)
@@ -600,8 +600,8 @@ def judge_cards(
             alone = _judge_apart(table, constraints.only(axioms), rows[:, :k], holds, rows[:, k])
             verdicts[members] = alone.verdict
     if oracle is not None:
-        silent = np.flatnonzero(verdicts == Verdict.UNKNOWN)
-        if len(silent):
+        silent = np.flatnonzero(verdicts == Verdict.UNKNOWN).tolist()
+        if silent:
             verdicts[silent] = oracle.judge([cards[i].claim for i in silent]).verdict
     return [Verdict(verdict) for verdict in verdicts]
 

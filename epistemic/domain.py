@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
 import pyshacl
 import rdflib
+from omegaconf import OmegaConf
+from pydantic import Field
 
 import epistemic.data
 from epistemic.constraints import (
@@ -22,7 +25,7 @@ from epistemic.constraints import (
 from epistemic.draws import Draws
 from epistemic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
 from epistemic.oracle import Oracle, with_vocabulary
-from evidence.config import Settings
+from evidence.config import Settings, build
 
 
 class PredicateSettings(Settings):
@@ -38,7 +41,7 @@ class PredicateSettings(Settings):
     questions: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     denials: tuple[str, ...] = ()
-    rules: dict[str, str] = {}
+    rules: dict[str, str] = Field(default_factory=dict)
 
 
 class DomainSettings(Settings):
@@ -54,8 +57,8 @@ class DomainSettings(Settings):
     complete: tuple[str, ...] = ()
     language: str = "en"
     attribution: str = ""
-    classes: dict[str, str] = {}
-    predicates: dict[str, PredicateSettings] = {}
+    classes: dict[str, str] = Field(default_factory=dict)
+    predicates: dict[str, PredicateSettings] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,16 @@ class Domain:
         shapes = self.constraints.as_shacl() + self.constraints.slow
         conforms, _, text = pyshacl.validate(closed, shacl_graph=shapes, inference="none")
         return bool(conforms), str(text)
+
+
+def built_in(name: str) -> DomainSettings:
+    """The settings of a domain that ships: "countries", "rivers"."""
+    folder = files("conf.epistemic.domain")
+    there = sorted(Path(str(file)).stem for file in folder.iterdir() if str(file).endswith(".yaml"))
+    if name not in there:
+        raise ValueError(f"domain={name}: there are {', '.join(there)}")
+    with as_file(folder / f"{name}.yaml") as path:
+        return build(DomainSettings, OmegaConf.load(path), "domain")
 
 
 def load_domain(

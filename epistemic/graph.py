@@ -107,7 +107,7 @@ def canonical(term: str) -> str:
         return term
     if datatype == str(XSD.string):
         return term[: term.rindex("^^")]
-    return rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype)).n3()
+    return rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")).n3()
 
 
 def value_of(term: str) -> tuple[int, Any]:

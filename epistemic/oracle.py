@@ -18,22 +18,26 @@ How it is fast. Three ideas:
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyshacl
+import rdflib
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from rdflib.namespace import RDF
+from rdflib.namespace import RDF, SH
 
 from epistemic.constraints import BOUNDS, Constraint, Constraints
 from epistemic.graph import (
     TYPE,
     Graph,
     canonical,
+    neighbourhood,
+    rdflib_term,
     sorted_unique,
     split_literal,
     value_of,
@@ -132,7 +136,7 @@ def _probes(subject, predicate, salt, slots: int):  # type: ignore[no-untyped-de
 
 def _group(index: Index, subject: jax.Array, predicate: jax.Array) -> jax.Array:
     """The group of (subject, predicate), or the empty one."""
-    empty = index.subject.shape[0] - 1
+    empty = jnp.int32(index.subject.shape[0] - 1)
     first, second = _probes(
         subject.astype(jnp.uint32), predicate.astype(jnp.uint32), index.salt, index.slots.shape[0]
     )
@@ -290,7 +294,7 @@ class Violation:
 class Compiled(NamedTuple):
     """What `compile_oracle` makes: device arrays and what the host needs to speak of them."""
 
-    index: Index
+    lookup: Index
     rows: Rows
     triples: np.ndarray  # i32[places, 3]: what each place says; pseudo-predicates included
     pseudo: dict[int, str]  # pseudo-predicate -> "not P" and the like
@@ -328,7 +332,7 @@ def with_vocabulary(graph: Graph, constraints: Constraints) -> Graph:
     named |= {name for pair in constraints.subclass for name in pair}
     for rule in constraints.rules:
         named |= {rule.predicate, *rule.classes, *rule.nodes}
-        if rule.kind != "max_count":
+        if rule.kind in ("class", "disjoint", "less_than", "in", "negative"):
             named |= {canonical(value) for value in rule.value}
     missing = sorted(named - graph.ids.keys())
     if not missing:
@@ -410,7 +414,9 @@ class _Compiler:
         if rule.kind == "in":
             column[[self.ids[canonical(value)] for value in rule.value]] = True
         elif rule.kind == "datatype":
-            column[:] = [satisfies(term, rule) for term in self.graph.terms]
+            for i, term in enumerate(self.graph.terms):
+                if term.startswith('"'):
+                    column[i] = satisfies(term, rule)
         else:
             bound = self.graph.rank_of(canonical(rule.value[0]))
             column = _within(self.graph.rank, bound, rule.kind)
@@ -489,8 +495,9 @@ class _Compiler:
             if (p, True) in self.constraints.sayings(p):
                 # Symmetric as well: whatever it says contradicts itself; all have trait 0.
                 self._shelve(rule, p, Kind.LACKS, trait=0)
-            pairs = set(map(tuple, mine[:, [0, 2]].tolist()))
-            broken = np.array([(o, s) in pairs for s, _, o in mine.tolist()], bool)
+            forwards = mine[:, 0].astype(np.int64) * self.terms + mine[:, 2]
+            backwards = mine[:, 2].astype(np.int64) * self.terms + mine[:, 0]
+            broken = np.isin(forwards, backwards)
         elif rule.kind == "irreflexive":
             self._shelve(rule, p, Kind.OTHER)
             broken = mine[:, 0] == mine[:, 2]
@@ -541,17 +548,16 @@ class _Compiler:
 
     def _not_less(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """bool[len(lower)]: the values that aren't less than all of their subject's upper ones."""
-        uppers: dict[int, list[int]] = {}
-        for s, _, o in upper.tolist():
-            uppers.setdefault(s, []).append(int(self.graph.rank[o]))
-        ranks = self.graph.rank[lower[:, 2]].tolist()
-        return np.array(
-            [
-                any(not (r > 0 and r < u and (r ^ u) >> 28 == 0) for u in uppers.get(s, ()))
-                for (s, _, _), r in zip(lower.tolist(), ranks, strict=True)
-            ],
-            bool,
-        )
+        if not len(upper):
+            return np.zeros(len(lower), bool)
+        rank = self.graph.rank
+        subjects, first = np.unique(upper[:, 0], return_index=True)
+        least = np.minimum.reduceat(rank[upper[:, 2]], first)
+        greatest = np.maximum.reduceat(rank[upper[:, 2]], first)
+        at = np.minimum(np.searchsorted(subjects, lower[:, 0]), len(subjects) - 1)
+        mine, least, greatest = rank[lower[:, 2]], least[at], greatest[at]
+        comparable = (mine > 0) & ((least ^ mine) >> 28 == 0) & ((greatest ^ mine) >> 28 == 0)
+        return (subjects[at] == lower[:, 0]) & ~(comparable & (mine < least))
 
     def _compile_type_claims(self, name: str) -> None:
         """Claims that something is a member of a class: rows filed under the class."""
@@ -673,11 +679,9 @@ def _lay_out(triples: np.ndarray, rank: np.ndarray, traits: np.ndarray, capacity
     slots, salt = _cuckoo(subject[: len(starts)], predicate[: len(starts)], groups)
     ranks = np.zeros(capacity, np.int32)
     ranks[: len(rank)] = rank
-    return Index(
-        *map(jnp.asarray, (slots, subject, predicate, start, objects, ranks, traits)),
-        salt=jnp.asarray(salt, jnp.uint32),
-        depth=jnp.asarray(largest.bit_length(), jnp.int32),
-    )
+    arrays = (slots, subject, predicate, start, objects, ranks, traits)
+    scalars = (np.uint32(salt), np.int32(largest.bit_length()))
+    return Index(*map(jnp.asarray, (*arrays, *scalars)))
 
 
 def _cuckoo(subject: np.ndarray, predicate: np.ndarray, groups: int) -> tuple[np.ndarray, int]:
@@ -765,7 +769,7 @@ class Oracle:
         if not len(strange):
             return self.judge_ids(ids)
         ids, extended = self._admit(claims, ids, strange)
-        return self._judge_with(extended, ids)
+        return self._judge_slowly(self._judge_with(extended, ids), lambda i: claims[i])
 
     def encode(self, claims: Sequence[Sequence[str]]) -> np.ndarray:
         """i32[N, 3] ids of the claims' texts; -1 for a term that the graph has never heard of."""
@@ -778,7 +782,62 @@ class Oracle:
 
     def judge_ids(self, claims: np.ndarray) -> Judgement:
         """Judge claims given as i32[N, 3] ids; the fast path."""
-        return self._judge_with(self.compiled.index, np.asarray(claims, np.int32))
+        judgement = self._judge_with(self.compiled.lookup, np.asarray(claims, np.int32))
+        terms = self.graph.terms
+        return self._judge_slowly(judgement, lambda i: [terms[term] for term in claims[i]])
+
+    def _judge_slowly(
+        self, judgement: Judgement, claim_of: Callable[[int], Sequence[str]]
+    ) -> Judgement:
+        """Ask pySHACL about claims that are still unknown and that a slow shape may speak of."""
+        if not len(self.constraints.slow):
+            return judgement
+        verdict, slow = judgement.verdict.copy(), judgement.slow.copy()
+        mentioned = self.constraints.slow_terms
+        for i in np.flatnonzero(verdict == Verdict.UNKNOWN).tolist():
+            claim = claim_of(i)
+            concerns = claim[2] if claim[1] == TYPE else claim[1]
+            if mentioned is None or concerns in mentioned:
+                slow[i] = True
+                if self._breaks_slow_shape(claim):
+                    verdict[i] = Verdict.CONTRADICTORY
+        return Judgement(verdict, judgement.proof, slow)
+
+    def _breaks_slow_shape(self, claim: Sequence[str]) -> bool:
+        """Whether the claim's neighbourhood with it has a violation that it lacks without."""
+        around = neighbourhood(self._closed, [*self.encode([claim])[0, [0, 2]]], hops=2)
+        reached = np.unique(around[:, [0, 2]])
+        types = self._closed.triples[:, 1] == self.graph.ids.get(TYPE, -1)
+        types &= np.isin(self._closed.triples[:, 0], reached)
+        before = self._closed.with_triples(
+            np.concatenate([around, self._closed.triples[types]])
+        ).to_rdflib()
+        after = before + rdflib.Graph()
+        s, p, o = map(rdflib_term, claim)
+        after.add((s, p, o))
+        for other, swapped in self.constraints.sayings(claim[1])[1:]:
+            if not (swapped and isinstance(o, rdflib.Literal)):
+                after.add((o, rdflib_term(other), s) if swapped else (s, rdflib_term(other), o))
+        return bool(self._violations(after) - self._violations(before))
+
+    @functools.cached_property
+    def _closed(self) -> Graph:
+        """All that the graph says, stated or inferred."""
+        spoken = self.compiled.triples
+        return self.graph.with_triples(spoken[spoken[:, 1] < len(self.graph.terms)])
+
+    def _violations(self, graph: rdflib.Graph) -> set[tuple[Any, ...]]:
+        """(focus node, shape, component, path, value) of each of pySHACL's results."""
+        _, report, _ = pyshacl.validate(graph, shacl_graph=self.constraints.slow, inference="none")
+        if not isinstance(report, rdflib.Graph):
+            raise RuntimeError(f"pySHACL could not read the shapes: {report}")
+        keys = (
+            SH.focusNode, SH.sourceShape, SH.sourceConstraintComponent, SH.resultPath, SH.value
+        )  # fmt: skip
+        return {
+            tuple(report.value(result, key) for key in keys)
+            for result in report.subjects(RDF.type, SH.ValidationResult)
+        }
 
     def _judge_with(self, index: Index, claims: np.ndarray) -> Judgement:
         verdicts, proofs = [], []
@@ -796,10 +855,10 @@ class Oracle:
         self, claims: Sequence[Sequence[str]], ids: np.ndarray, strange: np.ndarray
     ) -> tuple[np.ndarray, Index]:
         """Give terms that the graph has never heard of a place, with the traits of literals."""
-        index, known = self.compiled.index, len(self.graph.terms)
+        index, known = self.compiled.lookup, len(self.graph.terms)
         places: dict[str, int] = {}
-        for row in strange:
-            for column in np.flatnonzero(ids[row] < 0):
+        for row in strange.tolist():
+            for column in np.flatnonzero(ids[row] < 0).tolist():
                 term = canonical(claims[row][column])
                 ids[row, column] = self.graph.ids.get(
                     term, known + places.setdefault(term, len(places))
@@ -834,6 +893,8 @@ def explain(compiled: Compiled, graph: Graph, verdict: int, proof: np.ndarray) -
         s, p, o = (int(term) for term in compiled.triples[place])
         predicate = compiled.pseudo.get(p) or graph.label(p)
         clash = f"{graph.label(s)} | {predicate} | {graph.label(o)}"
+    if verdict == Verdict.CONTRADICTORY and name < 0:
+        return "a shape that pySHACL judges"
     if verdict == Verdict.CONTRADICTORY:
         return compiled.names[name] + (f"; clashes with: {clash}" if clash else "")
     return clash

@@ -8,26 +8,19 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from importlib.resources import files
 
 import numpy as np
 import pytest
-import yaml
 
 from epistemic.cards import Card, Claim, deck_hash, read_cards, write_cards
 from epistemic.decks import LAYOUTS, CardSettings, judge_cards, make_cards
-from epistemic.domain import DomainSettings, load_domain
+from epistemic.domain import DomainSettings, built_in, load_domain
 from epistemic.oracle import Oracle, Verdict
-
-
-def settings_of(name: str) -> DomainSettings:
-    text = (files("conf.epistemic.domain") / f"{name}.yaml").read_text(encoding="utf-8")
-    return DomainSettings(**yaml.safe_load(text))
 
 
 @pytest.fixture(scope="module", params=["countries", "rivers"])
 def made(request):
-    domain = load_domain(settings_of(request.param))
+    domain = load_domain(built_in(request.param))
     return domain, make_cards(domain, CardSettings(per_type=60))
 
 
@@ -117,9 +110,10 @@ def test_what_is_withheld_is_unknown_not_denied(made):
 
 def test_the_same_seed_gives_the_same_bytes_under_any_hash_seed():
     code = (
-        "import sys, hashlib; sys.path.insert(0, 'tests/epistemic')\n"
-        "from test_cards import *\n"
-        "deck = make_cards(load_domain(settings_of('rivers')), CardSettings(per_type=20))\n"
+        "from epistemic.cards import deck_hash\n"
+        "from epistemic.decks import CardSettings, make_cards\n"
+        "from epistemic.domain import built_in, load_domain\n"
+        "deck = make_cards(load_domain(built_in('rivers')), CardSettings(per_type=20))\n"
         "print(deck_hash(deck.cards), deck.graph.digest)"
     )
     found = {
@@ -142,7 +136,7 @@ def test_another_seed_gives_another_deck(made):
 
 
 def test_too_many_cards_is_an_error_that_says_what_there_is():
-    domain = load_domain(settings_of("rivers"))
+    domain = load_domain(built_in("rivers"))
     with pytest.raises(
         ValueError, match=r"cards\.per_type=5000: the graph gives \d+ of each label"
     ):
@@ -156,7 +150,7 @@ def test_an_unknown_predicate_lists_the_known_ones(made):
 
 
 def test_a_predicate_without_triples_lists_those_with():
-    settings = settings_of("rivers")
+    settings = built_in("rivers")
     wrong = settings.model_copy(
         update={
             "predicates": {
@@ -208,7 +202,7 @@ def test_published_style_cards_are_read(tmp_path):
 
 
 def test_a_degraded_graph_forgets_nested_shares():
-    settings = settings_of("countries")
+    settings = built_in("countries")
     graphs = [load_domain(settings, keep=keep, seed=3).graph for keep in (1.0, 0.9, 0.5)]
     sets = [set(map(tuple, graph.triples.tolist())) for graph in graphs]
     assert sets[2] < sets[1] < sets[0]

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_cards import settings_of
 
 from epistemic.cards import Card, Claim
 from epistemic.decks import CardSettings, make_cards
-from epistemic.domain import load_domain
+from epistemic.domain import built_in, load_domain
 from epistemic.leakage import GOLDS, SurfaceClassifier, audit, masked, published_rule
 
 
 @pytest.fixture(scope="module", params=["countries", "rivers"])
 def cards(request):
-    return make_cards(load_domain(settings_of(request.param)), CardSettings(per_type=100)).cards
+    return make_cards(load_domain(built_in(request.param)), CardSettings(per_type=100)).cards
 
 
 def test_our_decks_do_not_leak(cards):
@@ -29,7 +28,7 @@ def test_our_decks_do_not_leak(cards):
 @pytest.mark.full
 @pytest.mark.parametrize("name, most", [("countries", 600), ("rivers", 180)])
 def test_large_decks_do_not_leak_either(name, most):
-    deck = make_cards(load_domain(settings_of(name)), CardSettings(per_type=most, seed=5))
+    deck = make_cards(load_domain(built_in(name)), CardSettings(per_type=most, seed=5))
     assert not audit(deck.cards)["refused"]
 
 

@@ -6,10 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from test_cards import settings_of
 
 from epistemic.decks import judge_cards
-from epistemic.domain import load_domain
+from epistemic.domain import built_in, load_domain
 from epistemic.graph import LABEL, Graph, literal
 from epistemic.near_miss import Near, NearMissSettings, make_near_misses
 from epistemic.oracle import Oracle
@@ -19,7 +18,7 @@ X = "http://x/"
 
 @pytest.fixture(scope="module")
 def made():
-    domain = load_domain(settings_of("rivers"))
+    domain = load_domain(built_in("rivers"))
     return domain, make_near_misses(domain, NearMissSettings(num=60))
 
 

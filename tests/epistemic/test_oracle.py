@@ -326,7 +326,7 @@ def test_membership_agrees_with_rdflib():
     theirs = made.graph.to_rdflib()
     nodes = [rdflib_term(term) for term in judge_.graph.terms]
     expected = [tuple(nodes[i] for i in claim) in theirs for claim in claims.tolist()]
-    assert np.asarray(contains(judge_.compiled.index, claims)).tolist() == expected
+    assert np.asarray(contains(judge_.compiled.lookup, claims)).tolist() == expected
     assert 0.4 < np.mean(expected) < 0.9
 
 
@@ -376,3 +376,31 @@ def test_sharding_over_devices_changes_nothing():
     assert jax.device_count() >= 1
     mine = judge_.judge_ids(claims)
     assert (mine.verdict == E).all()
+
+
+# -- Shapes that aren't compiled ----------------------------------------------------------------
+
+OVERLAP = """
+:Overlap a sh:NodeShape ; sh:targetSubjectsOf :influencedBy ; sh:sparql [ sh:select \"\"\"
+SELECT $this ?value WHERE {
+  $this <http://x/influencedBy> ?value ; <http://x/died> ?end .
+  ?value <http://x/born> ?start . FILTER (?start > ?end) } \"\"\" ] .
+:capital a owl:FunctionalProperty .
+"""
+THINKERS = """plato born 428
+plato died 348
+hume born 1711
+hume died 1776
+kant born 1724
+kant influencedBy hume
+kant capital konigsberg"""
+
+
+def test_sparql_shapes_are_judged_by_pyshacl_and_counted():
+    judge_ = oracle(THINKERS, OVERLAP)
+    claims = ["hume influencedBy plato", "plato influencedBy hume", "plato reads hume",
+              "kant influencedBy hume", "kant capital bonn"]  # fmt: skip
+    judgement = judge_.judge([triple(claim) for claim in claims])
+    assert judgement.verdict.tolist() == [U, C, U, E, C]
+    assert judgement.slow.tolist() == [True, True, False, False, False]
+    assert judge_.explain(judgement, 1) == "a shape that pySHACL judges"
