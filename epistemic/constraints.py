@@ -162,7 +162,8 @@ class Constraints:
         """Those of the named constraints, for every subject, and none of the slow ones.
 
         A name is a rule's, or `symmetric(p)`, `inverse(p, q)`. A sentence such as 'a country has
-        one capital' takes for granted that it speaks of countries, so targets are dropped.
+        one capital' takes for granted that it speaks of countries, so targets are dropped. No
+        class is complete any more: a few facts never name all of its members.
         """
         wanted = set(names)
         return Constraints(
@@ -172,7 +173,6 @@ class Constraints:
             frozenset(p for p in self.symmetric if symmetric_name(p) in wanted),
             frozenset(pair for pair in self.inverse if inverse_name(*pair) in wanted),
             self.subclass,
-            self.complete,
         )
 
     def as_shacl(self) -> rdflib.Graph:

@@ -95,7 +95,8 @@ LAYOUTS: dict[str, dict[str, tuple[Slot, ...]]] = {
 }
 _KINDS = {"max_count": "functional", "negative": "negated", "inverse_functional": "functional"}
 _VERDICTS = {"E": Verdict.ENTAILED, "C": Verdict.CONTRADICTORY, "U": Verdict.UNKNOWN}
-_ROUNDS = 40
+# So many rounds in a row without a fresh card, and a cell counts as exhausted.
+_BARREN_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -342,23 +343,25 @@ class Drawer:
     def _draw_label(self, cell: Cell, label: str, wanted: int) -> Batch:
         """Up to `wanted` cards of a label, each about a claim of its own."""
         slots = LAYOUTS[cell.family][label]
-        parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        missing = wanted
-        for _ in range(_ROUNDS):
-            size = 3 * missing + 64
-            facts, holds, claims = self._propose(cell, label, slots, size)
-            good = self._holds_up(cell, label, facts, holds, claims)
-            facts, holds, claims = facts[good], holds[good], claims[good]
+        parts = [_no_cards(len(slots))]
+        missing, barren = wanted, 0
+        while missing and barren < _BARREN_ROUNDS:
+            facts, holds, claims = self._propose(cell, label, slots, 2 * missing + 256)
             keys = self._keys(claims)
             fresh = ~np.isin(keys, self.taken)
             first = np.zeros(len(keys), bool)
             first[np.unique(keys, return_index=True)[1]] = True
-            rows = np.flatnonzero(fresh & first)[:missing]
+            rows = np.flatnonzero(fresh & first)
+            rows = rows[self._holds_up(cell, label, facts[rows], holds[rows], claims[rows])]
+            rows = rows[: missing + missing // 8 + 8]
+            alone = judge_alone(
+                self.deck, self.constraints, cell.predicate, facts[rows], holds[rows], claims[rows]
+            )
+            rows = rows[alone.verdict == _VERDICTS[label]][:missing]
             self.taken = np.concatenate([self.taken, keys[rows]])
             parts.append((facts[rows], holds[rows], claims[rows]))
             missing -= len(rows)
-            if not missing:
-                break
+            barren = 0 if len(rows) else barren + 1
         return Batch(cell, label, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _propose(
@@ -434,7 +437,7 @@ class Drawer:
     def _holds_up(
         self, cell: Cell, label: str, facts: np.ndarray, holds: np.ndarray, claims: np.ndarray
     ) -> np.ndarray:
-        """bool[n]: cards whose denials are true and whose gold follows, with and without graph."""
+        """bool[n]: cards whose denials are true and whose gold the graph doesn't change."""
         if not len(claims):
             return np.zeros(0, bool)
         good = np.ones(len(claims), bool)
@@ -446,9 +449,7 @@ class Drawer:
             good &= false
         known = self.known.judge_ids(claims).verdict
         wanted = _VERDICTS[label]
-        good &= (known == wanted) | ((label == "C") & (known == Verdict.UNKNOWN))
-        alone = judge_alone(self.deck, self.constraints, cell.predicate, facts, holds, claims)
-        return good & (alone.verdict == wanted)
+        return good & ((known == wanted) | ((label == "C") & (known == Verdict.UNKNOWN)))
 
 
 def _no_cards(slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -515,6 +516,8 @@ def _judge_apart(
 ) -> Alone:
     """All cards in one graph in which no two share a term: each term is tagged with its card."""
     n, k = holds.shape
+    if not n:
+        return Alone(np.zeros(0, np.int8), list, list)
     size = len(table.terms)
     everything = np.concatenate([facts, claims[:, None]], axis=1)  # [n, k + 1, 3]
     tags = np.arange(n, dtype=np.int64)[:, None] * size
@@ -555,17 +558,14 @@ def _judge_apart(
     )
 
     def kinds() -> list[str]:
-        found = []
-        for i in range(n):
-            if verdict[i] == Verdict.UNKNOWN:
-                found.append("U_absent")
-            elif verdict[i] == Verdict.ENTAILED:
-                literally = ((rows[i, :k] == rows[i, k]).all(axis=1) & holds[i]).any()
-                found.append("E_stated" if literally else "E_inferred")
-            else:
-                kind = compiled.names[proof[i, 0]].split("(")[0]
-                found.append("C_" + _KINDS.get(kind, kind))
-        return found
+        literally = ((rows[:, :k] == rows[:, k:]).all(axis=2) & holds).any(axis=1)
+        broken = [name.split("(")[0] for name in compiled.names]
+        by_verdict = {
+            Verdict.UNKNOWN: lambda i: "U_absent",
+            Verdict.ENTAILED: lambda i: "E_stated" if literally[i] else "E_inferred",
+            Verdict.CONTRADICTORY: lambda i: "C_" + _KINDS.get(kind := broken[proof[i, 0]], kind),
+        }
+        return [by_verdict[Verdict(v)](i) for i, v in enumerate(verdict.tolist())]
 
     def proofs() -> list[str]:
         return [explain(compiled, graph, int(verdict[i]), proof[i]) for i in range(n)]

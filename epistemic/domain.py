@@ -183,12 +183,12 @@ def load_domain(
     constraints = read_constraints(*map(find, settings.constraints), complete=settings.complete)
     graph = read_graph(*map(find, settings.graph), language=settings.language)
     graph = with_vocabulary(graph, constraints)
-    spoken = settings.predicates or _all_predicates(graph)
-    for name, predicate in spoken.items():
+    wanted = settings.predicates or _all_predicates(graph)
+    for name, predicate in wanted.items():
         require_triples(graph, constraints, predicate.iri, name)
     classes = dict(settings.classes)
     predicates = {
-        name: _spoken(name, predicate, constraints, classes) for name, predicate in spoken.items()
+        name: spoken(name, predicate, constraints, classes) for name, predicate in wanted.items()
     }
     graph = degrade(graph, [p.iri for p in predicates.values()], keep, wrong, seed)
     return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
@@ -274,9 +274,13 @@ def default_predicate(iri: str, functional: bool, label: str = "") -> Predicate:
     )
 
 
-def _spoken(
-    name: str, settings: PredicateSettings, constraints: Constraints, classes: dict[str, str]
+def spoken(
+    name: str,
+    settings: PredicateSettings,
+    constraints: Constraints,
+    classes: dict[str, str] | None = None,
 ) -> Predicate:
+    """A predicate in words: the settings', and what they leave out made from its label."""
     default = default_predicate(
         settings.iri, constraints.functional(settings.iri), settings.label or _split_camel(name)
     )
@@ -291,7 +295,7 @@ def _spoken(
         settings.denials or default.denials,
         (),
     )
-    rules = _rules(words, settings.rules, constraints, classes)
+    rules = _rules(words, settings.rules, constraints, classes or {})
     return Predicate(**{**words.__dict__, "rules": rules})
 
 

@@ -56,6 +56,8 @@ _LITERAL = re.compile(
     r'"(?P<lexical>.*)"(?:@(?P<language>[\w-]+)|\^\^<(?P<datatype>[^>]*)>)?', re.S
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)
+_SPECIALS = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SPECIAL = re.compile(r'[\\"\n\r\t]')
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 # A rank is (kind << _KIND_SHIFT) | place: values compare only within one kind.
@@ -90,12 +92,25 @@ def _unescape(text: str) -> str:
 
 def term_text(term: Any) -> str:
     """The text of an rdflib term."""
-    return str(term) if isinstance(term, rdflib.URIRef) else term.n3()
+    if isinstance(term, rdflib.Literal):
+        return _write_literal(str(term), term.language, term.datatype)
+    return f"_:{term}" if isinstance(term, rdflib.BNode) else str(term)
+
+
+def _write_literal(lexical: str, language: str | None, datatype: str | None) -> str:
+    """A literal as in N-Triples, on one line; xsd:string goes without saying."""
+    if _SPECIAL.search(lexical):
+        lexical = _SPECIAL.sub(lambda match: _SPECIALS[match[0]], lexical)
+    if language:
+        return f'"{lexical}"@{language}'
+    if datatype is None or str(datatype) == str(XSD.string):
+        return f'"{lexical}"'
+    return f'"{lexical}"^^<{datatype}>'
 
 
 def literal(value: int | float | str | datetime.date) -> str:
     """A Python value as the text of a literal: literal(5) -> `"5"^^<...#integer>`."""
-    return rdflib.Literal(value).n3()
+    return term_text(rdflib.Literal(value))
 
 
 def canonical(term: str) -> str:
@@ -107,7 +122,7 @@ def canonical(term: str) -> str:
         return term
     if datatype == str(XSD.string):
         return term[: term.rindex("^^")]
-    return rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")).n3()
+    return term_text(rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")))
 
 
 def value_of(term: str) -> tuple[int, Any]:
@@ -339,7 +354,9 @@ def parse_triples(path: str | Path) -> Iterator[tuple[str, str, str]]:
             return term.value
         if isinstance(term, pyoxigraph.BlankNode):
             return blanks.setdefault(term.value, f"_:{path.stem}-{len(blanks)}")
-        return str(term)
+        return _write_literal(
+            term.value, term.language, None if term.language else term.datatype.value
+        )
 
     try:
         for quad in pyoxigraph.parse(content, _FORMATS[suffix], base_iri=path.absolute().as_uri()):

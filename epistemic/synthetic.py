@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.constraints import Constraint, Constraints
+from epistemic.domain import Domain, PredicateSettings, spoken
 from epistemic.draws import Draws
 from epistemic.graph import TYPE, Graph, literal
+from epistemic.oracle import with_vocabulary
 
 BASE = "https://example.org/synthetic#"
 _PER_RIVER = 8
@@ -129,3 +131,14 @@ def make_synthetic(triples: int, seed: int = 0, planted: float = 0.0) -> Synthet
             )
         },
     )
+
+
+def synthetic_domain(triples: int, seed: int = 0) -> Domain:
+    """A made-up graph as a domain, spoken of by its predicates' labels."""
+    made = make_synthetic(triples, seed)
+    graph = with_vocabulary(made.graph, made.constraints)
+    predicates = {
+        name: spoken(name, PredicateSettings(iri=BASE + name), made.constraints)
+        for name in ("mouth", "length", "mouthElevation", "sourceElevation", "tributaryOf")
+    }
+    return Domain("synthetic", graph, made.constraints, predicates)

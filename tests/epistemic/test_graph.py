@@ -7,6 +7,7 @@ import gzip
 import numpy as np
 import pytest
 import rdflib
+import rdflib.compare
 
 from epistemic.graph import (
     LABEL,
