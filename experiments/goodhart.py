@@ -36,7 +36,7 @@ _COLUMNS = (
 @hydra.main(config_path="../conf/goodhart", config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Compose, run, save."""
-    folder = Path(HydraConfig.get().runtime.output_dir)
+    folder = Path(config.resume or HydraConfig.get().runtime.output_dir)
     try:
         run(config, folder)
     except ValueError as error:
