@@ -21,9 +21,8 @@ def main() -> None:
         for how in ("map", "vmap")
     ]
     for row in rows:
-        print(
-            f"  {row['num_runs']} runs by {row['how']:>4}: {row['steps_per_second']:>10,.0f} steps/s"
-        )
+        name, rate = f"{row['num_runs']} runs by {row['how']}", row["steps_per_second"]
+        print(f"  {name:>14}: {rate:>10,.0f} steps/s")
     save("population", rows, f"one device, median of 5 x {_UPDATES} updates")
 
 

@@ -47,7 +47,7 @@ def population(num_runs: int) -> dict[str, Any]:
     keys = jax.random.split(jax.random.key(0), num_runs)
     learners = over_runs(partial(ppo.start, plan))(world, keys)
     lifted = over_runs(
-        lambda shared, run: ppo.advance(plan, *shared, run, _UPDATES)[0], donate=True
+        lambda shared, run: ppo.advance(plan, *shared, run, _UPDATES)[0], donate=(1,)
     )
     taken = timed(lambda runs: lifted((world, hyper, mode), runs), learners)
     return _rate(taken, num_runs * _UPDATES * plan.steps_per_update)

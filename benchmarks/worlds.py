@@ -69,7 +69,7 @@ def steps_per_second(num_worlds: int) -> dict[str, Any]:
     keys = jax.random.split(jax.random.key(0), shards)
     states = over_runs(settle)(world, keys)
     checksums = jnp.zeros((shards, share), jnp.uint32)
-    lifted = over_runs(roll, donate=True)
+    lifted = over_runs(roll, donate=(1,))
     taken = timed(lambda run: lifted(world, run), (states, checksums, keys), repeats=7)
     return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,45 +33,47 @@ def prepare(compilation_cache: bool | str = True) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def over_runs(function: Callable[..., Any], *, donate: bool = False) -> Callable[..., Any]:
+def over_runs(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) -> Callable[..., Any]:
     """Lift a function of one run to a whole population, spread over all local devices.
 
     Args:
-      function: `(shared, run) -> result`, pure; `run` and `result` are pytrees of one run.
-      donate: whether the memory of `runs` may be used for the results.
+      function: `(shared, *run) -> result`, pure; all are pytrees, `run` and `result` of one run.
+      donate: positions of arguments whose memory may be used for the results.
 
     Returns:
-      `(shared, runs) -> results`, jitted, where every leaf of `runs` and `results` has a leading
+      `(shared, *runs) -> results`, jitted, where every leaf of `runs` and `results` has a leading
       axis of runs. On an accelerator a device's runs are vmapped; on a CPU they go one after
       another, since the caches hold one run and not ten (benchmarks/population.py). Runs that
       don't divide among the devices are padded by the last and dropped again.
     """
     compiled: dict[Mesh, Any] = {}
 
-    def build(mesh: Mesh) -> Any:
-        def local(shared: Any, runs: Any) -> Any:
-            one = partial(function, shared)
+    def build(mesh: Mesh, arity: int) -> Any:
+        def local(shared: Any, *runs: Any) -> Any:
+            def one(run: Any) -> Any:
+                return function(shared, *run)
+
             return jax.vmap(one)(runs) if _is_accelerator() else jax.lax.map(one, runs)
 
         spread = jax.shard_map(
             local,
             mesh=mesh,
-            in_specs=(PartitionSpec(), PartitionSpec(_AXIS)),
+            in_specs=(PartitionSpec(), *[PartitionSpec(_AXIS)] * arity),
             out_specs=PartitionSpec(_AXIS),
             check_vma=False,
         )
-        return jax.jit(spread, donate_argnums=1 if donate else ())
+        return jax.jit(spread, donate_argnums=donate)
 
-    def apply(shared: Any, runs: Any) -> Any:
+    def apply(shared: Any, *runs: Any) -> Any:
         num_runs = jax.tree.leaves(runs)[0].shape[0]
         mesh = run_mesh(num_runs)
         if mesh not in compiled:
-            compiled[mesh] = build(mesh)
-        padded = _pad(runs, -num_runs % mesh.size)
-        padded = jax.device_put(padded, NamedSharding(mesh, PartitionSpec(_AXIS)))
+            compiled[mesh] = build(mesh, len(runs))
+        extra = -num_runs % mesh.size
+        padded = jax.device_put(_pad(runs, extra), NamedSharding(mesh, PartitionSpec(_AXIS)))
         shared = jax.device_put(shared, NamedSharding(mesh, PartitionSpec()))
-        results = compiled[mesh](shared, padded)
-        return jax.tree.map(lambda x: x[:num_runs], results) if padded is not runs else results
+        results = compiled[mesh](shared, *padded)
+        return jax.tree.map(lambda x: x[:num_runs], results) if extra else results
 
     return apply
 

@@ -108,7 +108,7 @@ def train(
     """
     watch_world = world if watch_world is None else watch_world
     begin = over_runs(lambda shared, key: ppo.start(plan, shared, _keys(key)[0]))
-    go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=True)
+    go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
     learners = begin(world, keys)
     initial = jax.tree.map(jnp.copy, learners.params)
     history: dict[str, np.ndarray] = {}
@@ -120,8 +120,8 @@ def train(
             done, learners, history, watches = kept
             observe(0, history)
         while done < num_updates:
-            runs = (modes, learners, initial, keys)
-            learners, chunk, watch = go_on((world, watch_world, hyper), runs)
+            runs = (modes, initial, keys)
+            learners, chunk, watch = go_on((world, watch_world, hyper), runs, learners)
             chunk, watch = jax.device_get((chunk, watch))
             done += chunk_updates
             history = {
@@ -134,10 +134,10 @@ def train(
     return Trained(learners, history, jax.tree.map(lambda *w: np.stack(w, axis=1), *watches))
 
 
-def _chunk(plan: ppo.Plan, num_updates: int, shared: Any, run: Any):
+def _chunk(plan: ppo.Plan, num_updates: int, shared: Any, run: Any, learner: ppo.Learner):
     """Some updates of one run, and a look at what it has learnt."""
     world, watch_world, hyper = shared
-    mode, learner, initial, key = run
+    mode, initial, key = run
     learner, history = ppo.advance(plan, world, hyper, mode, learner, num_updates)
     # Runs of equal seed are watched in equal worlds, at all times of their training.
     watch = _watch(plan, watch_world, mode, learner.params, initial, _keys(key)[2])
