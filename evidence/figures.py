@@ -18,7 +18,8 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,11 @@ _STYLE: Any = {
 }
 
 
-def style() -> AbstractContextManager[None]:
+@contextmanager
+def style() -> Iterator[None]:
     """The style every figure is drawn in, as a context manager or a decorator."""
-    return matplotlib.rc_context(_STYLE)
+    with matplotlib.rc_context(_STYLE):
+        yield
 
 
 def canvas(

@@ -26,6 +26,7 @@ from evidence.stats import Measurement
 # By the part of its results that only this wing writes: the function that draws a folder's page.
 _PAGES = {
     "modes": ("goodharts_jax.report", "write"),
+    "families": ("kubku.report", "write"),
     "systems": ("epistemic.report", "write_page"),
 }
 

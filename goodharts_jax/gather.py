@@ -17,6 +17,8 @@ _MAY_DIFFER = (
     "checkpoint",
     "resume",
     "full_report",
+    "dashboard",
+    "logger",
     "compilation_cache",
 )
 _TESTED = ("overall_efficiency", "deaths_per_1k_steps", "survival_restricted_mean")

@@ -138,8 +138,14 @@ def _context(results: Results, full: bool) -> dict[str, Any]:
             if name in modes
         ],
         "unconverged": [name for name in trained if not _converged(modes[name])],
+        "phase_study": _phase_study(results["manifest"]["configuration"]),
         "full": full,
     }
+
+
+def _phase_study(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    study = configuration.get("study", {})
+    return study if study.get("kind") == "phase_diagram" else None
 
 
 _PUBLISHED_METRICS = (
@@ -175,7 +181,7 @@ def performance(results: Results) -> Figure | None:
     left.xaxis.set_major_formatter(_PERCENT)
     left.set_xlabel("efficiency: food of all eaten")
     right.set_xscale("symlog", linthresh=1)
-    right.set_xlim(left=-0.1)
+    right.set_xlim(-0.1, 1.4 * right.dataLim.x1)
     right.xaxis.set_major_formatter(_plain)
     right.set_xlabel("deaths per 1,000 steps")
     chance = modes.get("random_walk", {}).get("aggregates", {}).get("overall_efficiency")
@@ -358,26 +364,25 @@ def goodhart_curves(results: Results) -> Figure | None:
     if not curves:
         return None
     figure, grid = figures.canvas(
-        2, len(curves), width=3.3 * len(curves) + 0.2, height=4.6, squeeze=False, sharey="col"
+        len(curves), 2, height=0.5 + 1.75 * len(curves), sharey="row", sharex="col", squeeze=False
     )
-    for (top, bottom), (name, curve) in zip(grid.T, curves.items(), strict=True):
+    for (left, right), (name, curve) in zip(grid, curves.items(), strict=True):
         for index, key, label in ((1, "proxy_return", "its pay"), (0, "true_return", "energy")):
             values = np.array([run[key] for run in curve["runs"]], float)
             kl = np.array([run["sqrt_kl"] for run in curve["runs"]], float)
             mean, low, high = _over_runs(values)
-            for axes, x in ((top, np.array(curve["steps"], float)), (bottom, kl.mean(axis=0))):
+            for axes, x in ((left, np.array(curve["steps"], float)), (right, kl.mean(axis=0))):
                 axes.plot(x, mean, label=label, **figures.line(index))
                 figures.band(axes, x, low, high, index)
         peak = (curve.get("peak_steps") or {}).get("value")
         if peak is not None:
-            top.axvline(peak, color=figures.FAINT, linewidth=0.9, linestyle=(0, (2, 2)))
-        top.set_title(f"trained as {_spoken(name)}")
-        top.set_xlabel("training steps")
-        top.xaxis.set_major_formatter(_steps)
-        bottom.set_xlabel("√KL from the initial policy (√nats)")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("per 1,000 steps")
-    grid[0, 0].legend(loc="best")
+            left.axvline(peak, color=figures.FAINT, linewidth=0.9, linestyle=(0, (2, 2)))
+        left.set_title(f"trained as {_spoken(name)}")
+        left.set_ylabel("per 1,000 steps")
+    grid[-1, 0].set_xlabel("training steps")
+    grid[-1, 0].xaxis.set_major_formatter(_steps)
+    grid[-1, 1].set_xlabel("√KL from the initial policy (√nats)")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -423,6 +428,35 @@ def phase_pressure(results: Results) -> Figure | None:
         axes.set_title(f"{_steps(steps)} steps")
         axes.set_xlabel("pay for poison")
     row[0, 0].set_ylabel("distance of looks")
+    return figure
+
+
+def pay_correlation(results: Results) -> Figure | None:
+    """What each cell's pay has to do with true pay, beside what training made of it."""
+    cells = results.get("phase_diagram") or []
+    last = max((cell["steps"] for cell in cells), default=0)
+    shown = [cell for cell in cells if cell["steps"] == last and "pay_correlation_random" in cell]
+    if not shown:
+        return None
+    figure, axes = figures.canvas(width=4.6, height=3.2)
+    for key, label, filled in (
+        ("pay_correlation_random", "over a random walk's steps", False),
+        ("pay_correlation_trained", "over the trained policy's steps", True),
+    ):
+        index = 1 if filled else 0
+        points = [
+            (cell[key]["value"], cell["overall_efficiency"]["value"])
+            for cell in shown
+            if cell[key]["value"] is not None and cell["overall_efficiency"]["value"] is not None
+        ]
+        x, y = np.array(points).T if points else ([], [])
+        face = None if filled else "none"
+        axes.plot(x, y, markersize=5, markerfacecolor=face, label=label, **figures.point(index))
+    axes.axhline(0.5, color=figures.FAINT, linewidth=0.9, linestyle=(0, (2, 2)))
+    axes.set_xlabel("correlation of pay with true pay")
+    axes.set_ylabel("efficiency")
+    axes.yaxis.set_major_formatter(_PERCENT)
+    axes.legend(loc="best")
     return figure
 
 
@@ -477,6 +511,7 @@ _FIGURES: dict[str, tuple[Callable[[Results], Figure | None], bool]] = {
     "goodhart_curves": (goodhart_curves, False),
     "phase_diagram": (phase_diagram, False),
     "phase_pressure": (phase_pressure, False),
+    "pay_correlation": (pay_correlation, False),
     "directions": (directions, False),
 }
 

@@ -228,7 +228,7 @@
     pen.fillText("value", side / 2, side / 2 - 0.2 * cell);
     pen.fillStyle = colour.ink;
     pen.font = `${Math.round(0.28 * cell)}px ${sans}`;
-    pen.fillText(mode.value[t].toFixed(1), side / 2, side / 2 + 0.12 * cell);
+    pen.fillText(mode.value[t].toFixed(1).replace("-", "−"), side / 2, side / 2 + 0.12 * cell);
   }
 
   // Energy over the whole recording, on a square-root scale that all modes share.

@@ -176,6 +176,8 @@ def _phase_diagram(draw, num_runs) -> list[dict[str, Any]]:
             "selectivity": efficiency - 0.1,
             "deaths_per_1k_steps": 130 * (1 - efficiency) ** 2 + 2,
             "drop": 20 * (1 - efficiency),
+            "pay_correlation_random": -np.tanh(pay),
+            "pay_correlation_trained": -np.tanh(pay) * distance,
         }
         measured = {
             name: thesis.stats.interval(value + draw.normal(size=num_runs) * 0.01, "run")

@@ -23,6 +23,7 @@ FULL = {
     "goodhart_curves",
     "phase_diagram",
     "phase_pressure",
+    "pay_correlation",
     "directions",
 }
 SHORT = {"performance", "survival", "consumption", "learning"}
@@ -140,6 +141,22 @@ def test_the_phase_diagram_puts_each_cell_in_its_place(results):
         place = distances.index(cell["distance"]), pays.index(cell["poison_pay"])
         assert values[place] == cell["overall_efficiency"]["value"]
     assert [label.get_text() for label in figure.axes[2].get_xticklabels()][:2] == ["−2", "−1"]
+
+
+def test_a_phase_diagram_alone_makes_a_page(results):
+    alone = smaller(results, "random_walk")
+    alone["phase_diagram"] = results["phase_diagram"]
+    study = {"kind": "phase_diagram", "noise": 0.25}
+    alone["manifest"]["configuration"] |= {"study": study}
+    drawn = report.draw(alone)
+    assert set(drawn) == {"performance", "consumption", "survival", "efficiency_distribution"} | {
+        "causes_of_death",
+        "phase_diagram",
+        "phase_pressure",
+        "pay_correlation",
+    }
+    page = report.to_html(alone, drawn)
+    assert "noise of standard deviation 0.250" in page and "Training and verification" not in page
 
 
 def test_learning_curves_leave_out_updates_in_which_nothing_was_eaten(results):
