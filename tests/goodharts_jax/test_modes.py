@@ -1,0 +1,227 @@
+"""The modes of `conf/goodhart/mode/` against numbers written by hand, and what the numbers do."""
+
+import hydra
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from goodharts_jax import modes, settings
+from goodharts_jax.world import EMPTY, FOOD, POISON, Event
+
+# Five columns: what food and poison look like; pay for food, poison, a step, a death; the weight
+# of the shaping; whether energy counts in training. Interestingness 0.5 and 1.0, move cost 0.1.
+TABLE = {
+    "ground_truth": ((1, 0), (0, 1), (1, -2, -0.1, -4), 0, True),
+    "ground_truth_handhold": ((1, 0), (0, 1), (1, -1, -0.1, -2), 1, True),
+    "ground_truth_blinded": ((0.5, 0.5), (1, 1), (1, -2, -0.1, -4), 0, True),
+    "ground_truth_aliased": ((1, 1), (1, 1), (1, -2, -0.1, -4), 0, True),
+    "proxy": ((0.5, 0.5), (1, 1), (0.5, 1, 0, 0), 0, False),
+    "proxy_mortal": ((0.5, 0.5), (1, 1), (0.5, 1, 0, 0), 0, True),
+}
+VIEW = jnp.array([[EMPTY, FOOD, POISON], [FOOD, EMPTY, EMPTY], [POISON, FOOD, EMPTY]], jnp.uint8)
+SWAPPED = jnp.array([EMPTY, POISON, FOOD], jnp.uint8)[VIEW]
+BARREN = jnp.zeros((11, 11), jnp.uint8)
+LOOK = jnp.uint32(0)
+
+
+def configured(*overrides: str) -> dict[str, modes.Mode]:
+    """Every mode as a user's command would make it."""
+    with hydra.initialize_config_module("conf.goodhart", version_base="1.3"):
+        config = hydra.compose("config", ["mode=all", *overrides])
+    return settings.read(config).rows()
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, modes.Mode]:
+    return configured()
+
+
+def event(eaten: int = EMPTY, died: bool = False) -> Event:
+    return Event(jnp.uint8(eaten), jnp.array(died), *[jnp.int32(0)] * 2, jnp.zeros(2, jnp.int32))
+
+
+def item_at(dx: int, dy: int, code: int = FOOD, view: jax.Array = BARREN) -> jax.Array:
+    return view.at[5 + dy, 5 + dx].set(code)
+
+
+def pay(mode: modes.Mode, happened: Event, view=BARREN, next_view=BARREN, discount=0.99) -> float:
+    return float(modes.reward(mode, happened, view, next_view, jnp.float32(discount)))
+
+
+def test_there_is_a_row_for_each_mode_of_the_table(rows):
+    assert rows.keys() == TABLE.keys()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_row(rows, name):
+    food, poison, (pays_food, pays_poison, pays_step, pays_death), shaping, mortal = TABLE[name]
+    row = rows[name]
+    np.testing.assert_array_equal(row.perceive, [(0, 0), food, poison])
+    np.testing.assert_array_equal(row.pay, [0, pays_food, pays_poison])
+    assert row.pay_step == np.float32(pays_step)
+    assert row.pay_death == pays_death
+    assert row.shaping == shaping
+    assert row.mortal == mortal
+    assert row.noise is None
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_pay_for_what_can_happen(rows, name):
+    _, _, (pays_food, pays_poison, pays_step, pays_death), _, _ = TABLE[name]
+    assert pay(rows[name], event()) == pytest.approx(pays_step)
+    assert pay(rows[name], event(FOOD)) == pytest.approx(pays_food + pays_step)
+    assert pay(rows[name], event(POISON)) == pytest.approx(pays_poison + pays_step)
+    assert pay(rows[name], event(EMPTY, died=True)) == pytest.approx(pays_step + pays_death)
+    assert pay(rows[name], event(POISON, died=True)) == pytest.approx(
+        pays_poison + pays_step + pays_death
+    )
+
+
+def test_pay_follows_the_world_and_the_interestingness():
+    rows = configured("world=reference", "interestingness.food=1.0", "interestingness.poison=0.25")
+    assert rows["ground_truth"].pay_step == np.float32(-0.01)
+    assert rows["proxy"].pay_step == 0
+    np.testing.assert_array_equal(rows["proxy"].pay, [0, 1, 0.25])
+    np.testing.assert_array_equal(
+        rows["ground_truth_blinded"].perceive, [(0, 0), (1, 1), (0.25, 0.25)]
+    )
+    np.testing.assert_array_equal(rows["ground_truth_blinded"].pay, [0, 1, -2])
+
+
+def test_observation_of_each_mode(rows):
+    is_food = np.array([[0, 1, 0], [1, 0, 0], [0, 1, 0]])
+    is_poison = np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]])
+    truth = np.stack([is_food, is_poison], -1)
+    interest = np.stack([0.5 * is_food + is_poison] * 2, -1)
+    something = np.stack([is_food + is_poison] * 2, -1)
+    expected = {
+        "ground_truth": truth,
+        "ground_truth_handhold": truth,
+        "ground_truth_blinded": interest,
+        "ground_truth_aliased": something,
+        "proxy": interest,
+        "proxy_mortal": interest,
+    }
+    for name, row in rows.items():
+        np.testing.assert_array_equal(modes.observe(row, VIEW, LOOK), expected[name], name)
+
+
+def test_only_the_aliased_agent_is_blind(rows):
+    for name, row in rows.items():
+        one, other = modes.observe(row, VIEW, LOOK), modes.observe(row, SWAPPED, LOOK)
+        tells_apart = bool(jnp.any(one != other))
+        assert tells_apart == modes.is_distinct(row) == (name != "ground_truth_aliased")
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (BARREN, 0.0),
+        (item_at(1, 0), 1 / 3),  # 0.5 / (1 + 0.5)
+        (item_at(0, -2), 0.2),
+        (item_at(-3, 4), 1 / 11),  # at distance 5
+        (item_at(5, 5), 0.5 / (50**0.5 + 0.5)),
+        (item_at(0, -2, view=item_at(-3, 4)), 0.2),  # the nearest counts
+        (item_at(1, 0, POISON), 0.0),
+        (item_at(1, 0, POISON, view=item_at(0, -2)), 0.2),
+    ],
+)
+def test_potential_by_hand(view, expected):
+    assert modes.potential(view) == pytest.approx(expected)
+
+
+def test_shaping_by_hand(rows):
+    far, near = item_at(-3, 4), item_at(0, -2)  # potentials 1/11 and 1/5
+    paid = {name: pay(row, event(), far, near, discount=0.9) for name, row in rows.items()}
+    assert paid["ground_truth_handhold"] == pytest.approx(-0.1 + 0.9 / 5 - 1 / 11)
+    assert paid["ground_truth"] == pytest.approx(-0.1)
+    assert paid["proxy"] == 0
+    # The dead have no potential: the view after a death is that of a rebirth elsewhere.
+    handhold = rows["ground_truth_handhold"]
+    assert pay(handhold, event(died=True), far, near) == pytest.approx(-0.1 - 2 - 1 / 11)
+
+
+def test_shaping_adds_up_to_its_ends(rows):
+    """Discounted and summed along a life, shaping leaves only minus the first potential."""
+    draw = np.random.default_rng(0)
+    views = jnp.asarray(draw.choice(3, (20, 11, 11), p=[0.97, 0.02, 0.01]), jnp.uint8)
+    discount, mode = 0.9, rows["ground_truth_handhold"].replace(pay_step=jnp.float32(0))
+    total = sum(
+        discount**t * pay(mode, event(died=t == 18), views[t], views[t + 1], discount)
+        for t in range(19)
+    )
+    assert total == pytest.approx(-2 * discount**18 - float(modes.potential(views[0])), abs=1e-5)
+
+
+def test_pay_is_limited():
+    mode = modes.make_mode((1, 0), (0, 1), 100.0, -19.0, pay_death=-5.0)
+    assert pay(mode, event(FOOD)) == 20
+    assert pay(mode, event(POISON)) == -19
+    assert pay(mode, event(POISON, died=True)) == -20
+
+
+@pytest.fixture(scope="module")
+def looks() -> np.ndarray:
+    """VIEW as a noisy ground truth sees it in 4,000 looks. float32[4000, 3, 3, 2]."""
+    noisy = modes.make_mode((1, 0), (0, 1), 1.0, -2.0, noise=0.3)
+    words = jax.random.bits(jax.random.key(0), (4_000,), jnp.uint32)
+    return np.asarray(jax.vmap(modes.observe, (None, None, 0))(noisy, VIEW, words))
+
+
+def test_noise_blurs_items_and_nothing_else(looks):
+    clear = np.asarray(modes.observe(modes.make_mode((1, 0), (0, 1), 1.0, -2.0), VIEW, LOOK))
+    noise = looks - clear
+    items = np.asarray(VIEW) != EMPTY
+    assert np.all(noise[:, ~items] == 0)
+    # Mean and standard deviation of each item, within five standard errors.
+    np.testing.assert_allclose(noise[:, items].mean(0), 0, atol=5 * 0.3 / 4_000**0.5)
+    np.testing.assert_allclose(noise[:, items].std(0), 0.3, atol=5 * 0.3 / 8_000**0.5)
+    # One draw an item: it moves both channels alike, and two items apart.
+    np.testing.assert_allclose(noise[..., 0], noise[..., 1], atol=1e-6)
+    between_items = np.corrcoef(noise[:, items, 0].T) - np.eye(items.sum())
+    assert np.abs(between_items).max() < 5 / 4_000**0.5
+
+
+def test_the_same_look_sees_the_same():
+    noisy = modes.make_mode((0.5, 0.5), (1, 1), 1.0, -2.0, noise=0.3)
+    words = jax.random.bits(jax.random.key(1), (200,), jnp.uint32)
+    again = [jax.vmap(modes.observe, (None, None, 0))(noisy, VIEW, words) for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+    assert len(np.unique(np.asarray(again[0])[:, 0, 1, 0])) > 195
+    last = modes.observe(noisy, VIEW, jnp.uint32(2**32 - 1))  # the greatest word is a look too
+    assert np.all(np.isfinite(last))
+
+
+def test_without_noise_none_is_drawn():
+    clear = modes.make_mode((0.5, 0.5), (1, 1), 1.0, -2.0)
+    program = jax.make_jaxpr(modes.observe)(clear, VIEW, LOOK).jaxpr
+    look = program.invars[-1]
+    assert look.aval.dtype == jnp.uint32
+    assert not any(look is read for equation in program.eqns for read in equation.invars)
+    # No noise is not noise of 0: that draws, and sees the same.
+    still = modes.make_mode((0.5, 0.5), (1, 1), 1.0, -2.0, noise=0.0)
+    np.testing.assert_array_equal(
+        modes.observe(clear, VIEW, jnp.uint32(1)), modes.observe(still, VIEW, jnp.uint32(2))
+    )
+
+
+def test_stack_keeps_each_row(rows):
+    table = modes.stack(list(rows.values()))
+    assert table.perceive.shape == (6, 3, 2)
+    assert table.noise is None
+    for i, row in enumerate(rows.values()):
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], table), row)
+    seen = jax.vmap(modes.observe, (0, None, None))(table, VIEW, LOOK)
+    for one, row in zip(seen, rows.values(), strict=True):
+        np.testing.assert_array_equal(one, modes.observe(row, VIEW, LOOK))
+
+
+def test_stack_gives_all_noise_where_one_has_it(rows):
+    noisy = rows["proxy"].replace(noise=jnp.float32(0.2))
+    table = modes.stack([rows["ground_truth"], noisy])
+    np.testing.assert_array_equal(table.noise, np.float32([0, 0.2]))
+    look = jnp.uint32(12345)
+    clear, blurred = jax.vmap(modes.observe, (0, None, None))(table, VIEW, look)
+    np.testing.assert_array_equal(clear, modes.observe(rows["ground_truth"], VIEW, look))
+    np.testing.assert_array_equal(blurred, modes.observe(noisy, VIEW, look))
