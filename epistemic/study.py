@@ -143,11 +143,12 @@ class Study:
             self._save_deck("near_miss", deck.cards, deck.counts)
 
     def _save_deck(self, name: str, cards: Sequence[Card], counts: Mapping[str, Any]) -> None:
+        leakage = audit(cards)
         about = {
             "domain": self._domain.name,
             "hash": deck_hash(cards),
             "counts": {"total": len(cards), **counts},
-            "leakage_audit": audit(cards),
+            "leakage_audit": leakage,
             "graph": {
                 "triples": len(self._domain.graph),
                 "digest": self._domain.graph.digest,
@@ -156,7 +157,7 @@ class Study:
         }
         write_cards(self._folder / f"{name}.jsonl", cards)
         write_json(self._folder / f"{name}.json", about)
-        if about["leakage_audit"]["refused"]:
+        if leakage["refused"]:
             raise ValueError(
                 f"{name}.jsonl gives its labels away by wording alone and is refused; see "
                 f"leakage_audit in {self._folder / name}.json"
@@ -164,14 +165,18 @@ class Study:
 
     def _evaluate(self) -> None:
         skipped: dict[str, str] = {}
+        settings = self._settings
         cards = self._deck("cards")
-        kg = self._settings.kg
-        graph = self._graph(kg.keep, kg.wrong)
-        with open_model(self._settings.llm) as model:
-            self._answer(cards, self._folder, graph, model, skipped)
+        with open_model(settings.llm) as model:
+            known = self._known(settings.cards, settings.kg.keep, settings.kg.wrong)
+            self._answer(cards, self._folder, known, model, skipped)
             if (self._folder / "near_miss.jsonl").exists():
+                drawn = CardSettings(
+                    seed=settings.near_miss.seed, withhold=settings.near_miss.withhold
+                )
+                known = self._known(drawn, settings.kg.keep, settings.kg.wrong)
                 near = self._deck("near_miss")
-                self._answer(near, self._folder / "near_miss", graph, model, skipped)
+                self._answer(near, self._folder / "near_miss", known, model, skipped)
         write_json(self._folder / "skipped.json", skipped)
         write_json(self._folder / "quality.json", self._sweep(cards))
 
@@ -211,14 +216,17 @@ class Study:
         }
         return evaluate(system, name, cards, path, run_digest(deck_hash(cards), decisive))
 
-    def _graph(self, keep: float, wrong: float) -> Graph:
-        """What systems know: the domain's graph, less what was withheld to make unknowns of."""
-        settings = self._settings
-        known = deck_graph(self._domain, settings.cards)
+    def _known(self, deck: CardSettings, keep: float, wrong: float) -> Graph:
+        """What systems know: the domain's graph, less what a deck withholds to make unknowns of.
+
+        Args:
+          deck: which values are withheld. keep, wrong: see `KnowledgeSettings`.
+        """
+        known = deck_graph(self._domain, deck)
         if keep == 1 and wrong == 0:
             return known
-        return degrade(known, [p.iri for p in self._domain.predicates.values()], keep, wrong,
-                       settings.seed)  # fmt: skip
+        iris = [predicate.iri for predicate in self._domain.predicates.values()]
+        return degrade(known, iris, keep, wrong, self._settings.seed)
 
     def _sweep(self, cards: list[Card]) -> list[dict[str, Any]]:
         """How the licence fares as the graph gets worse, alone and over the model's replies."""
@@ -227,7 +235,7 @@ class Study:
         points = []
         for wrong in self._settings.quality.wrong:
             for keep in self._settings.quality.keep:
-                graph = self._graph(keep, wrong)
+                graph = self._known(self._settings.cards, keep, wrong)
                 oracle = Oracle(graph, self._domain.constraints)
                 systems: dict[str, System] = {"graph_rag_licence": Licence(oracle)}
                 if replies.exists():

@@ -31,7 +31,7 @@ def write_run(folder, cards, systems):
         "domain": "countries",
         "hash": deck_hash(cards),
         "counts": {"total": len(cards), "label": {"E": 5, "C": 5, "U": 5}},
-        "leakage_audit": {"refused": False},
+        "leakage_audit": {"refused": False, "chance": 1 / 3, "allowed": 0.38, "accuracy": {}},
         "graph": {"triples": 5, "digest": "d", "attribution": "made by hand"},
     }
     four = next(iter(scored["systems"].values()))["conventions"]["seed"]
