@@ -7,6 +7,7 @@ after the other; each figure is the best of its repetitions. Writes benchmarks/r
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,11 @@ import pyoxigraph
 import pyshacl
 import rdflib
 
+from epistemic.cards import write_cards
+from epistemic.decks import CardSettings, make_cards
 from epistemic.graph import Graph, literal, rdflib_term, split_literal
-from epistemic.oracle import _LARGEST_BATCH, Oracle, contains, padded
-from epistemic.synthetic import BASE, make_synthetic
+from epistemic.oracle import _LARGEST_BATCH, Oracle, contains
+from epistemic.synthetic import BASE, make_synthetic, synthetic_domain
 from evidence.runs import manifest, write_json
 
 RESULTS = Path(__file__).parent / "results" / "oracle.json"
@@ -190,22 +193,37 @@ def against_pyshacl() -> dict[str, Any]:
     return rates
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest graph, in triples")
-    largest = parser.parse_args().largest
+def card_rates(triples: int, per_type: int) -> dict[str, Any]:
+    """Cards a second, drawn, checked both ways, worded and written, on one size of graph."""
+    domain = synthetic_domain(triples)
+    settings = CardSettings(per_type=per_type)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cards.jsonl"
+        seconds = best(lambda: write_cards(file, make_cards(domain, settings).cards), repeats=1)
+    cards = 3 * per_type
+    return {"triples": len(domain.graph), "cards": cards, "cards_per_second": cards / seconds}
+
+
+def main(largest: int = SIZES[-1]) -> None:
+    """Measure, writing what there is after each part."""
     made = make_synthetic(SIZE)
     oracle = Oracle(made.graph, made.constraints)
-    result: dict[str, Any] = {
-        "integers": integer_rates(SIZE, CLAIMS, repeats=5),
-        "texts_claims_per_second": text_rates(oracle, mixed_claims(oracle.graph, 200_000)),
-        "pyshacl": against_pyshacl(),
-        "growth": [integer_rates(n, 1 << 18, repeats=3) for n in SIZES if n <= largest],
+    settings = {"triples": SIZE, "claims": CLAIMS, "batch": _LARGEST_BATCH}
+    result: dict[str, Any] = {}
+    parts: dict[str, Callable[[], Any]] = {
+        "integers": lambda: integer_rates(SIZE, CLAIMS, repeats=5),
+        "texts_claims_per_second": lambda: text_rates(oracle, mixed_claims(oracle.graph, 200_000)),
+        "pyshacl": against_pyshacl,
+        "cards": lambda: card_rates(SIZE, 10_000),
+        "growth": lambda: [integer_rates(n, 1 << 18, repeats=3) for n in SIZES if n <= largest],
     }
-    settings = {"triples": SIZE, "claims": CLAIMS, "batch": _LARGEST_BATCH, "pad": padded(1)}
-    result["manifest"] = manifest(settings, [0])
-    print(write_json(RESULTS, result))
+    for name, part in parts.items():
+        result[name] = part()
+        write_json(RESULTS, {**result, "manifest": manifest(settings, [0])})
+        print(f"{name}: done", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest graph, in triples")
+    main(parser.parse_args().largest)

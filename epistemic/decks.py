@@ -27,7 +27,7 @@ from epistemic.constraints import Constraints, inverse_name, symmetric_name
 from epistemic.domain import Domain, Predicate
 from epistemic.draws import Draws
 from epistemic.graph import TYPE, Graph, canonical, sorted_unique
-from epistemic.oracle import Oracle, Verdict, compile_oracle, explain, judge, padded
+from epistemic.oracle import Compiled, Oracle, Verdict, compile_oracle, explain, judge, padded
 from evidence.config import Settings
 
 
@@ -188,6 +188,7 @@ class Drawer:
             for predicate in domain.predicates.values()
             if predicate.iri in self.ids
         }
+        self.numbers = np.array(sorted(self.ids[iri] for iri in self.by_subject), np.int32)
         self.taken = np.zeros(0, np.int64)
         self.cells = self._cells(settings.predicates)
 
@@ -331,14 +332,10 @@ class Drawer:
         return {label: np.concatenate(parts) for label, parts in places.items()}
 
     def _keys(self, claims: np.ndarray) -> np.ndarray:
-        size = len(self.deck.terms)
-        wide = claims.astype(np.int64)
-        return (wide[:, 0] * size + wide[:, 2]) * len(self.domain.predicates) + np.array(
-            [self._predicate_number(p) for p in claims[:, 1].tolist()], np.int64
-        )
-
-    def _predicate_number(self, p: int) -> int:
-        return list(self.domain.by_iri).index(self.deck.terms[p])
+        """i64[n]: one number for each claim."""
+        wide, size = claims.astype(np.int64), len(self.deck.terms)
+        predicate = np.searchsorted(self.numbers, claims[:, 1])
+        return (wide[:, 0] * size + wide[:, 2]) * len(self.numbers) + predicate
 
     def _draw_label(self, cell: Cell, label: str, wanted: int) -> Batch:
         """Up to `wanted` cards of a label, each about a claim of its own."""
@@ -480,12 +477,47 @@ class BySubject:
 # -- Cards by themselves -----------------------------------------------------------------------
 
 
-class Alone(NamedTuple):
-    """What cards say by themselves: i8[n] verdicts, and kinds and proofs on demand."""
+@dataclass(frozen=True)
+class Alone:
+    """What cards say by themselves.
+
+    Attributes:
+      verdict: i8[n].
+      proof: i32[n, 2], see `judge`.
+      compiled, graph: the cards' own graph, in which no two cards share a term.
+      rows: i32[n, K + 1, 3], facts and then the claim in that graph's ids.
+      holds: bool[n, K].
+    """
 
     verdict: np.ndarray
-    kinds: Any
-    proofs: Any
+    proof: np.ndarray
+    compiled: Compiled
+    graph: Graph
+    rows: np.ndarray
+    holds: np.ndarray
+
+    def kinds(self) -> list[str]:
+        """Each card's kind, see `Card`."""
+        facts, claim = self.rows[:, :-1], self.rows[:, -1:]
+        literally = ((facts == claim).all(axis=2) & self.holds).any(axis=1)
+        broken = [name.split("(")[0] for name in self.compiled.names]
+
+        def kind(i: int, verdict: int) -> str:
+            if verdict == Verdict.UNKNOWN:
+                return "U_absent"
+            if verdict == Verdict.ENTAILED:
+                return "E_stated" if literally[i] else "E_inferred"
+            rule = broken[self.proof[i, 0]]
+            return "C_" + _KINDS.get(rule, rule)
+
+        return [kind(i, verdict) for i, verdict in enumerate(self.verdict.tolist())]
+
+    def proofs(self) -> list[str]:
+        """Each card's proof in one line."""
+        return [
+            explain(self.compiled, self.graph, verdict, proof)
+            for verdict, proof in zip(self.verdict.tolist(), self.proof, strict=True)
+        ]
 
 
 def judge_alone(
@@ -516,8 +548,6 @@ def _judge_apart(
 ) -> Alone:
     """All cards in one graph in which no two share a term: each term is tagged with its card."""
     n, k = holds.shape
-    if not n:
-        return Alone(np.zeros(0, np.int8), list, list)
     size = len(table.terms)
     everything = np.concatenate([facts, claims[:, None]], axis=1)  # [n, k + 1, 3]
     tags = np.arange(n, dtype=np.int64)[:, None] * size
@@ -527,8 +557,8 @@ def _judge_apart(
     for rule in rules.rules:
         shared_names |= {rule.predicate, *(rule.value if rule.kind != "max_count" else ())}
     shared_names |= {*rules.symmetric, *(p for pair in rules.inverse for p in pair)}
-    shared_names |= {table.terms[p] for p in np.unique(everything[:, :, 1])}
-    shared_names |= {table.terms[c] for c in np.unique(everything[:, :, 2][is_type])}
+    shared_names |= {table.terms[p] for p in _distinct(everything[:, :, 1])}
+    shared_names |= {table.terms[c] for c in _distinct(everything[:, :, 2][is_type])}
     shared = sorted(canonical(name) for name in shared_names)
     tagged, places = np.unique(things, return_inverse=True)
     own = (tagged % size).astype(np.int64)
@@ -544,7 +574,9 @@ def _judge_apart(
     objects = np.where(is_type, number[everything[:, :, 2]], objects)
     rows = np.stack([subjects, number[everything[:, :, 1]], objects], axis=2).astype(np.int32)
     stated, denied = rows[:, :k][holds], rows[:, :k][~holds]
-    graph = Graph(terms, sorted_unique(stated), rank)
+    graph = Graph(
+        terms, sorted_unique(stated), rank, values=table.values, value_ranks=table.value_ranks
+    )
     graph.__dict__["ids"] = {name: i for i, name in enumerate(shared)}
     graph.__dict__["labels"] = [
         *(table.labels[table.ids[name]] if name in table.ids else name for name in shared),
@@ -556,21 +588,12 @@ def _judge_apart(
     verdict, proof = (
         np.asarray(x)[:n] for x in judge(compiled.lookup, compiled.rows, jnp.asarray(batch))
     )
+    return Alone(verdict, proof, compiled, graph, rows, holds)
 
-    def kinds() -> list[str]:
-        literally = ((rows[:, :k] == rows[:, k:]).all(axis=2) & holds).any(axis=1)
-        broken = [name.split("(")[0] for name in compiled.names]
-        by_verdict = {
-            Verdict.UNKNOWN: lambda i: "U_absent",
-            Verdict.ENTAILED: lambda i: "E_stated" if literally[i] else "E_inferred",
-            Verdict.CONTRADICTORY: lambda i: "C_" + _KINDS.get(kind := broken[proof[i, 0]], kind),
-        }
-        return [by_verdict[Verdict(v)](i) for i, v in enumerate(verdict.tolist())]
 
-    def proofs() -> list[str]:
-        return [explain(compiled, graph, int(verdict[i]), proof[i]) for i in range(n)]
-
-    return Alone(verdict, kinds, proofs)
+def _distinct(ids: np.ndarray) -> list[int]:
+    """The distinct ids among small non-negative integers, in order."""
+    return np.flatnonzero(np.bincount(ids.ravel())).tolist()
 
 
 def judge_cards(

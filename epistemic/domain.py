@@ -200,6 +200,11 @@ def find(name: str) -> Path:
     for path in (Path(name), shipped):
         if path.is_file():
             return path
+    if name == "places.nt":
+        raise ValueError(
+            "places.nt: not made yet; `pip install 'goodharts-jax[geo]'`, then "
+            "`python -m epistemic.data.places` in the folder that you run from"
+        )
     there = sorted(path.name for path in shipped.parent.glob("*.ttl"))
     raise ValueError(f"{name}: no such file, and none of the built-in ones ({', '.join(there)})")
 

@@ -12,7 +12,7 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
@@ -170,13 +170,15 @@ class Graph:
       triples: i32[triples, 3] of (subject, predicate, object) ids, sorted, without duplicates.
       rank: i32[terms], order-preserving within a kind of literal; 0 where nothing compares.
       language: the language that labels are wanted in.
+      values, value_ranks: (kind, value) of the literals that compare, in order, and i32 ranks.
     """
 
     terms: list[str]
     triples: np.ndarray
     rank: np.ndarray
     language: str = "en"
-    _values: list[tuple[int, Any]] = field(default_factory=list, repr=False)
+    values: list[tuple[int, Any]] = field(default_factory=list, repr=False)
+    value_ranks: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32), repr=False)
 
     @classmethod
     def from_triples(cls, triples: Iterable[Sequence[str]], language: str = "en") -> Graph:
@@ -204,12 +206,13 @@ class Graph:
         )
         terms = [*others, *loose, *ordered]
         rank = np.zeros(len(terms), np.int32)
-        kinds_values = [values[text] for text in ordered]
-        rank[len(terms) - len(ordered) :] = _ranks(kinds_values)
+        in_order = [values[text] for text in ordered]
+        value_ranks = _ranks(in_order)
+        rank[len(terms) - len(ordered) :] = value_ranks
         ids = {text: i for i, text in enumerate(terms)}
         place = np.fromiter((ids[text] for text in texts), np.int32, len(texts))
         triples = place[codes] if len(codes) else np.zeros((0, 3), np.int32)
-        graph = cls(terms, sorted_unique(triples), rank, language, kinds_values)
+        graph = cls(terms, sorted_unique(triples), rank, language, in_order, value_ranks)
         graph.__dict__["ids"] = ids
         return graph
 
@@ -258,7 +261,7 @@ class Graph:
 
     def with_triples(self, triples: np.ndarray) -> Graph:
         """The same table of terms with other triples, i32[M, 3]."""
-        graph = Graph(self.terms, sorted_unique(triples), self.rank, self.language, self._values)
+        graph = replace(self, triples=sorted_unique(triples))
         for name in ("ids", "labels"):
             if name in self.__dict__:
                 graph.__dict__[name] = self.__dict__[name]
@@ -273,12 +276,11 @@ class Graph:
         kind, value = value_of(term)
         if kind == 0:
             return 0
-        ordered = self._values
-        at = bisect_left(ordered, (kind, value))
-        if at < len(ordered) and ordered[at] == (kind, value):
-            return int(self.rank[len(self.terms) - len(ordered) + at])
-        if at and ordered[at - 1][0] == kind:
-            return int(self.rank[len(self.terms) - len(ordered) + at - 1]) + 1
+        at = bisect_left(self.values, (kind, value))
+        if at < len(self.values) and self.values[at] == (kind, value):
+            return int(self.value_ranks[at])
+        if at and self.values[at - 1][0] == kind:
+            return int(self.value_ranks[at - 1]) + 1
         return (kind << _KIND_SHIFT) + 1
 
     def to_rdflib(self) -> rdflib.Graph:

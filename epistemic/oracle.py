@@ -412,7 +412,8 @@ class _Compiler:
         """bool[terms]: the terms that are allowed as values of a datatype, in or bound rule."""
         column = np.zeros(self.terms, bool)
         if rule.kind == "in":
-            column[[self.ids[canonical(value)] for value in rule.value]] = True
+            allowed = set(map(canonical, rule.value))
+            column[:] = [term in allowed for term in self.graph.terms]
         elif rule.kind == "datatype":
             for i, term in enumerate(self.graph.terms):
                 if term.startswith('"'):

@@ -12,9 +12,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from epistemic.cards import Card, Claim, deck_hash, read_cards, write_cards
+from epistemic.cards import Card, Claim, Statement, deck_hash, read_cards, write_cards
+from epistemic.constraints import read_constraints
 from epistemic.decks import LAYOUTS, CardSettings, judge_cards, make_cards
 from epistemic.domain import DomainSettings, built_in, load_domain
+from epistemic.graph import literal
 from epistemic.oracle import Oracle, Verdict
 
 
@@ -217,3 +219,26 @@ def test_the_built_in_graphs_keep_their_constraints(made):
     conforms, report = domain.validate()
     assert conforms, report
     assert domain.oracle.violations == []
+
+
+def test_cards_by_themselves_compare_numbers_and_read_lists():
+    """Each card in one batch has its own copy of every term, values and all."""
+    x = "http://x/"
+    constraints = read_constraints(
+        turtle="@prefix : <http://x/> . @prefix sh: <http://www.w3.org/ns/shacl#> ."
+        "[] sh:targetSubjectsOf :low ; sh:property [ sh:path :low ; sh:lessThan :high ;"
+        " sh:maxInclusive 50 ; sh:in (1 2 3 60 70) ] ."
+    )
+
+    def card(number: int, claimed: int, high: int) -> Card:
+        claim = Claim(x + "s", x + "low", literal(claimed))
+        return Card(
+            str(number), ("?",), "?", "UNKNOWN", "U", claim,
+            stated=(Statement(x + "s", x + "high", literal(high)),),
+            axioms=tuple(rule.name for rule in constraints.rules),
+        )  # fmt: skip
+
+    asked = [(1, 5), (3, 2), (60, 90), (4, 9), (2, 3)]
+    cards = [card(i, claimed, high) for i, (claimed, high) in enumerate(asked)]
+    C, U = Verdict.CONTRADICTORY, Verdict.UNKNOWN
+    assert judge_cards(cards, constraints) == [U, C, C, C, U]
