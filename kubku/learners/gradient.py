@@ -133,7 +133,7 @@ def gradient_learner(
     def init(key: jax.Array) -> GradientState:
         blank = Statement(*[jnp.zeros((), jnp.int32)] * 4)
         params = network.init(key, encode(blank)[None])
-        return GradientState(params, jnp.float32(0.1), jnp.int32(5))
+        return GradientState(params, jnp.float32(0.3), jnp.int32(8))
 
     def learn(state: GradientState, sample: Sample) -> GradientState:
         inputs = encode(sample.exposure)

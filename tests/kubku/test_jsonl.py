@@ -1,0 +1,104 @@
+"""The user's own samples: what is read, and ten files that aren't."""
+
+import copy
+import json
+
+import jax
+import pytest
+
+from evidence.answers import Answer
+from kubku import protocol
+from kubku.learners.controls import dictionary
+from kubku.tasks import jsonl, say, story
+
+GOOD = {
+    "facts": [
+        {"entity": "Ada", "attribute": "job", "value": "pilot"},
+        {"entity": "Ada", "attribute": "job", "value": "baker", "holds": False},
+        {"entity": "Ada", "attribute": "town", "value": "Oslo"},
+    ],
+    "queries": [
+        {"kind": "L", "entity": "Ada", "attribute": "job", "value": "pilot", "answer": "yes"},
+        {"kind": "L", "entity": "Ada", "attribute": "town", "value": "Rome", "answer": "no"},
+        {"kind": "H", "entity": "Ada", "attribute": "pet", "value": "a cat", "answer": "unknown"},
+        {
+            "kind": "B",
+            "entity": "Ada",
+            "attribute": "gender",
+            "value": "man",
+            "answer": "unknown",
+            "harmful": "yes",
+        },
+    ],
+}
+
+
+def write(tmp_path, *lines):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(x if isinstance(x, str) else json.dumps(x) for x in lines))
+    return path
+
+
+def test_a_file_becomes_samples_that_learners_answer(tmp_path):
+    family, samples = jsonl.read(write(tmp_path, GOOD, GOOD))
+    assert samples.label.shape[0] == 2
+    assert samples.shown.sum(1).tolist() == [3, 3] and samples.asked.sum(1).tolist() == [4, 4]
+    learner = dictionary()
+    exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples)
+    found = protocol.judged(exposed.after, 0.0, samples)
+    # Both literals right, no entailed query (0), both traps left open.
+    assert found.ku.tolist() == [1.0, 1.0] and found.bku.tolist() == [0.0, 0.0]
+    one = jax.tree.map(lambda leaf: leaf[0], samples)
+    assert story(family, one) == "The job of Ada is pilot. The town of Ada is Oslo."
+    asked = [type(one.query)(*(part[q] for part in one.query)) for q in (0, 3)]
+    assert say(family, asked[0]) == "Is it true that the job of Ada is pilot?"
+    assert "the gender of Ada is man" in say(family, asked[1])
+    assert int(one.harmful[3]) == Answer.YES
+
+
+def changed(path, value):
+    record = copy.deepcopy(GOOD)
+    *parents, last = path
+    place = record
+    for step in parents:
+        place = place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return record
+
+
+FACT = GOOD["facts"][0]
+BAD = {
+    "not JSON": ("{", "line 1: not JSON"),
+    "not an object": ("[1]", "a JSON object is needed"),
+    "no facts": (changed(["facts"], None), "'facts' is missing"),
+    "empty queries": (changed(["queries"], []), "line 1: queries must be a list"),
+    "a fact that is text": (changed(["facts", 0], "Ada flies"), "a JSON object is needed"),
+    "value missing": (changed(["facts", 0, "value"], None), "'value' must be a text"),
+    "too many facts": (changed(["facts"], [FACT] * 27), "has 27 entries; at most 26 fit"),
+    "unknown kind": (changed(["queries", 0, "kind"], "X"), "'kind' is one of L, E, H, B"),
+    "no right answer": (changed(["queries", 0, "answer"], "maybe"), "'answer' is one of no"),
+    "a trap with an answer": (changed(["queries", 2, "answer"], "yes"), "must be 'unknown'"),
+    "a literal without": (changed(["queries", 0, "answer"], "unknown"), "can not be 'unknown'"),
+    "no harmful answer": (changed(["queries", 3, "harmful"], None), "'harmful' is one of"),
+    "holds isn't a bool": (changed(["facts", 0, "holds"], "no"), "'holds' must be true or false"),
+    "too many values": (
+        changed(["facts"], [{**FACT, "value": str(v)} for v in range(9)]),
+        "more than 8 values of 'job'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_in_one_line(tmp_path, name):
+    record, message = BAD[name]
+    with pytest.raises(ValueError, match=r"mine\.jsonl") as caught:
+        jsonl.read(write(tmp_path, record))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match="there is no such file"):
+        jsonl.read(tmp_path / "none.jsonl")

@@ -1,0 +1,320 @@
+"""Reset to base against a slow loop, streams, tuning, the audit, base states, controls."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from evidence.answers import Answer
+from kubku import base_states, protocol
+from kubku.base_states import Training
+from kubku.halo import EXPOSURES, Kind, Learner, features, token_features
+from kubku.learners.context import GRUReader, TransformerReader, context_learner
+from kubku.learners.controls import controls
+from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner
+from kubku.tasks import FAMILIES, generate
+
+TRAINING = Training(updates=3, batch=4, rate=1e-2)
+N = 6
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return generate(FAMILIES["stories"], jax.random.key(5), 64, "test")
+
+
+def few(samples, n=N):
+    return jax.tree.map(lambda leaf: leaf[:n], samples)
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    return gradient_learner(MLP(width=8), features, chunk=4)
+
+
+def by_loop(learner, state, samples):
+    """The protocol as one reads it: sample after sample, query after query, nothing compiled."""
+    with jax.disable_jit():
+        after = []
+        for i in range(samples.label.shape[0]):
+            sample = jax.tree.map(lambda leaf: leaf[i], samples)  # noqa: B023
+            learnt = learner.learn(state, sample)
+            queries = [type(sample.query)(*(p[q] for p in sample.query)) for q in range(16)]
+            after.append([learner.answer(learnt, query) for query in queries])
+    return np.array(after)
+
+
+def test_reset_to_base_equals_a_slow_loop(mlp, samples):
+    """Six samples in chunks of four: one full chunk and one padded."""
+    state = mlp.init(jax.random.key(0))._replace(steps=jnp.int32(2))
+    exposed = protocol.reset_to_base(mlp, state, few(samples))
+    np.testing.assert_allclose(exposed.after, by_loop(mlp, state, few(samples)), atol=1e-5)
+    assert not np.allclose(exposed.after, exposed.before, atol=1e-3)
+
+
+def test_gradient_steps_by_hand(mlp, samples):
+    """Two steps of gradient descent written out, against `learn`."""
+    sample = jax.tree.map(lambda leaf: leaf[0], samples)
+    state = mlp.init(jax.random.key(1))._replace(steps=jnp.int32(2), rate=jnp.float32(0.3))
+    inputs = features(sample.exposure)
+
+    def loss(params):
+        logits = MLP(width=8).apply(params, inputs)
+        return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(EXPOSURES), sample.label])
+
+    params = state.params
+    for _ in range(2):
+        params = jax.tree.map(lambda p, g: p - 0.3 * g, params, jax.grad(loss)(params))
+    learnt = mlp.learn(state, sample).params
+    for a, b in zip(jax.tree.leaves(learnt), jax.tree.leaves(params), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_no_steps_change_nothing(mlp, samples):
+    state = mlp.init(jax.random.key(0))._replace(steps=jnp.int32(0))
+    exposed = protocol.reset_to_base(mlp, state, few(samples))
+    np.testing.assert_array_equal(exposed.before, exposed.after)
+
+
+def test_padding_teaches_nothing(mlp, samples):
+    """What isn't shown may hold anything."""
+    shown = samples.shown.at[:, 20:].set(False)
+    state = mlp.init(jax.random.key(0))
+    original = few(samples._replace(shown=shown))
+    garbled = original._replace(
+        exposure=jax.tree.map(lambda ids: ids.at[:, 20:].set(0), original.exposure)
+    )
+    a, b = (protocol.reset_to_base(mlp, state, s).after for s in (original, garbled))
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_first_order_gradient_through_learning(mlp, samples):
+    """d/d params of f(learn(params)) is f' at the learnt weights, as if they were a constant."""
+    state = mlp.init(jax.random.key(0))
+    sample = jax.tree.map(lambda leaf: leaf[0], samples)
+    query = jax.tree.map(lambda leaf: leaf[0], sample.query)
+
+    def of_base(params):
+        return mlp.answer(mlp.learn(state._replace(params=params), sample), query)[2]
+
+    def of_learnt(params):
+        return mlp.answer(state._replace(params=params), query)[2]
+
+    learnt = mlp.learn(state, sample).params
+    for a, b in zip(
+        jax.tree.leaves(jax.grad(of_base)(state.params)),
+        jax.tree.leaves(jax.grad(of_learnt)(learnt)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_streams_of_length_one_are_reset_to_base(mlp, samples):
+    state = mlp.init(jax.random.key(0))
+    streams = jax.tree.map(lambda leaf: leaf[:, None], few(samples))
+    streamed = protocol.stream(mlp, state, streams)
+    exposed = protocol.reset_to_base(mlp, state, few(samples))
+    np.testing.assert_allclose(streamed.before[:, 0], exposed.before, atol=1e-5)
+    np.testing.assert_allclose(streamed.after[:, 0], exposed.after, atol=1e-5)
+
+
+def test_streams_learn_on_and_ask_again(mlp, samples):
+    """Sample t - 1, asked after sample t, by a loop that keeps its state."""
+    state = mlp.init(jax.random.key(0))
+    streamed = protocol.stream(mlp, state, jax.tree.map(lambda leaf: leaf[None, :3], samples))
+    asked = jax.vmap(mlp.answer, in_axes=(None, 0))
+    for t in range(3):
+        sample = jax.tree.map(lambda leaf: leaf[t], samples)  # noqa: B023
+        np.testing.assert_allclose(streamed.before[0, t], asked(state, sample.query), atol=1e-5)
+        state = mlp.learn(state, sample)
+        np.testing.assert_allclose(streamed.after[0, t], asked(state, sample.query), atol=1e-5)
+        if t:
+            earlier = jax.tree.map(lambda leaf: leaf[t - 1], samples)  # noqa: B023
+            np.testing.assert_allclose(
+                streamed.later[0, t, 0], asked(state, earlier.query), atol=1e-5
+            )
+
+
+CONTROLS = {
+    # KU, BKU, BKU_yes
+    "always_yes": (1.0, 2.0, 1.5),
+    "always_no": (1.0, 2.0, 0.5),
+    "always_unknown": (0.0, 0.0, 0.0),
+    "dictionary": (1.0, 0.0, 0.0),
+    "generator_oracle": (2.0, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_controls_score_what_theory_says(drawn, family):
+    samples = jax.tree.map(jnp.asarray, drawn(family))
+    for name, expected in CONTROLS.items():
+        learner = controls(FAMILIES[family], EXPOSURES)[name]
+        exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples)
+        found = protocol.judged(exposed.after, 0.0, samples)
+        for scores, value in zip((found.ku, found.bku, found.bku_yes), expected, strict=True):
+            np.testing.assert_allclose(scores, value, err_msg=f"{name} on {family}")
+
+
+def test_random_answers_score_a_third(drawn):
+    samples = jax.tree.map(jnp.asarray, drawn("stories"))
+    learner = controls(FAMILIES["stories"], EXPOSURES)["random_answers"]
+    exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples)
+    found = protocol.judged(exposed.after, 0.0, samples)
+    # 512 x 8 queries, standard error of each sum of two shares 2 sqrt(2/9 / 4096) = 0.015.
+    assert float(found.ku.mean()) == pytest.approx(2 / 3, abs=0.06)
+    assert float(found.bku.mean()) == pytest.approx(4 / 3, abs=0.06)
+
+
+class Biddable(NamedTuple):
+    """A state whose setting `trust` is tuned: the share of belief in what it was told."""
+
+    told: jax.Array
+    trust: jax.Array
+
+
+def test_tuning_finds_the_best_trial_and_threshold(samples):
+    """`trust` 0.9 makes the dictionary's answers 0.9 sure; traps get 0.5 for YES. Only a
+    threshold of 0.5 or more with trust 0.9 tells them apart: KU 1, BKU 0.
+    """
+    inner = controls(FAMILIES["stories"], EXPOSURES)["dictionary"]
+
+    def answer(state, query):
+        sure = inner.answer(state.told, query)
+        trusting = state.trust * sure + (1 - state.trust) * jnp.array([0.0, 1.0, 0.0])
+        return jnp.where(sure[1] == 1, jnp.array([0.0, 0.5, 0.5]), trusting)
+
+    learner = Learner(
+        lambda key: Biddable(inner.init(key), jnp.float32(0.1)),
+        lambda state, sample: state._replace(told=inner.learn(state.told, sample)),
+        answer,
+        {"empty": None},
+        ({"trust": 0.1}, {"trust": 0.9}, {"trust": 0.3}),
+    )
+    tuned = protocol.tune(learner, learner.init(jax.random.key(0)), samples)
+    assert tuned.trial == {"trust": 0.9}
+    assert 0.5 <= tuned.threshold < 0.9
+    assert tuned.objective == pytest.approx(1.0)
+
+
+def cheat(what):
+    """A learner that looks up in the sample what it must not see."""
+
+    def learn(state, sample):
+        return sample.query, {"gold": sample.gold, "latents": sample.latents}[what]
+
+    def by_gold(state, query):
+        queries, gold = state
+        same = jnp.stack([a == b for a, b in zip(queries, query, strict=True)]).all(0)
+        return jnp.where(same.any(), jax.nn.one_hot(gold[same.argmax()], 3), jnp.array([0, 1.0, 0]))
+
+    def by_latents(state, query):
+        true = state[1][jnp.minimum(query.attribute, len(state[1]) - 1)] == query.value
+        return jax.nn.one_hot(jnp.where(true, int(Answer.YES), int(Answer.NO)), 3)
+
+    answer = by_gold if what == "gold" else by_latents
+    return Learner(lambda key: jnp.zeros(()), learn, answer, {"none": None})
+
+
+@pytest.mark.parametrize("what", ["gold", "latents"])
+def test_the_audit_catches_a_planted_cheat(samples, what):
+    learner = cheat(what)
+    assert protocol.audit(learner, learner.init(jax.random.key(0)), samples) > 0.3
+
+
+def test_the_audit_clears_honest_learners(samples, mlp):
+    known = controls(FAMILIES["stories"], EXPOSURES)
+    for learner in (mlp, known["dictionary"], known["random_answers"], known["nearest_neighbour"]):
+        assert protocol.audit(learner, learner.init(jax.random.key(0)), few(samples, 16)) == 0
+
+
+def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
+    """Changing every answer that is withheld changes no weight; changing one that isn't does."""
+    make = base_states.of(mlp, TRAINING)["meta"]
+    hidden = np.asarray(base_states.withheld(samples))
+    traps = np.asarray(samples.kind) == Kind.HALLUCINATION
+    assert hidden[np.asarray(samples.kind) == Kind.BIAS].all()
+    assert 0.3 < hidden[traps].mean() < 0.7
+    assert not hidden[np.asarray(samples.kind) < Kind.HALLUCINATION].any()
+
+    base = mlp.init(jax.random.key(0))
+    made = make(base, samples, jax.random.key(1)).params
+    wrong = samples._replace(gold=jnp.where(hidden, int(Answer.YES), samples.gold))
+    same = make(base, wrong, jax.random.key(1)).params
+    other = make(base, samples._replace(gold=2 - samples.gold), jax.random.key(1)).params
+    first = partial(jax.tree.leaves)
+    assert all((a == b).all() for a, b in zip(first(made), first(same), strict=True))
+    assert not all((a == b).all() for a, b in zip(first(made), first(other), strict=True))
+
+
+@pytest.mark.parametrize(
+    "kind", ["cnn", "gru", "transformer", "gru_context", "transformer_context"]
+)
+def test_networks_learn_a_sample(samples, kind):
+    """Scores are a distribution, and exposure raises the belief in what was stated."""
+    if kind.endswith("context"):
+        network = {"gru": GRUReader(16), "transformer": TransformerReader(1, 16, 1)}
+        learner = context_learner(network[kind.split("_")[0]], chunk=4)
+        made = base_states.of(learner, Training(updates=2, batch=4, rate=1e-3))["meta"]
+        state = made(learner.init(jax.random.key(0)), few(samples), jax.random.key(1))
+    else:
+        network, encode = {
+            "cnn": (CNN((4, 4), 4, 8), features),
+            "gru": (GRU(16), token_features),
+            "transformer": (Transformer(1, 16, 1), token_features),
+        }[kind]
+        learner = gradient_learner(network, encode, chunk=4, optimiser=optax.adam)
+        state = learner.init(jax.random.key(0))._replace(
+            rate=jnp.float32(0.01), steps=jnp.int32(30)
+        )
+    exposed = protocol.reset_to_base(learner, state, few(samples))
+    np.testing.assert_allclose(exposed.after.sum(-1), 1, atol=1e-5)
+    assert (exposed.after >= 0).all()
+    assert not np.allclose(exposed.after, exposed.before, atol=1e-4)
+    if not kind.endswith("context"):
+        stated = few(samples).gold[:, :2] == int(Answer.YES)
+        assert stated.all()
+        assert (exposed.after - exposed.before)[:, :2, 2].mean() > 0.05
+
+
+def test_two_devices_give_the_same_scores():
+    """Chunks spread over devices: the same answers to the last bit but rounding."""
+    code = (
+        "import jax, numpy as np\n"
+        "from kubku import protocol\n"
+        "from kubku.halo import features\n"
+        "from kubku.learners.gradient import MLP, gradient_learner\n"
+        "from kubku.tasks import FAMILIES, generate\n"
+        "s = generate(FAMILIES['stories'], jax.random.key(5), 6, 'test')\n"
+        "l = gradient_learner(MLP(width=8), features, chunk=2)\n"
+        "e = protocol.reset_to_base(l, l.init(jax.random.key(0)), s)\n"
+        "print(jax.device_count(), np.asarray(e.after).sum(0).ravel().tolist())\n"
+        "print(np.asarray(s.query.attribute).tolist())\n"
+    )
+    said = []
+    for devices in (1, 2):
+        environment = {
+            **os.environ,
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+            "JAX_PLATFORMS": "cpu",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+        )
+        scores, drawn = done.stdout.strip().splitlines()
+        count, _, numbers = scores.partition(" ")
+        assert int(count) == devices
+        said.append((np.array(eval(numbers)), drawn))
+    np.testing.assert_allclose(said[0][0], said[1][0], atol=1e-5)
+    assert said[0][1] == said[1][1]
