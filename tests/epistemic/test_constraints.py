@@ -74,9 +74,7 @@ def test_a_query_with_an_open_predicate_concerns_every_claim():
     "extra", ["sh:pattern 'x'", "sh:nodeKind sh:IRI", "sh:qualifiedMinCount 1"]
 )
 def test_uncompiled_parameters_are_not_dropped(extra):
-    found = read(
-        f":S a sh:NodeShape ; sh:targetClass :A ; sh:property [ sh:path :p ; sh:maxCount 1 ; {extra} ] ."
-    )
+    found = read(f":S sh:targetClass :A ; sh:property [ sh:path :p ; sh:maxCount 1 ; {extra} ] .")
     assert found.rules == ()
     assert len(found.slow)
 
@@ -93,7 +91,8 @@ def test_a_deactivated_shape_says_nothing():
 def test_an_unfinished_negative_assertion_is_refused():
     with pytest.raises(ValueError, match="owl:targetIndividual"):
         read(
-            "[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :a ; owl:assertionProperty :p ."
+            "[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :a ; "
+            "owl:assertionProperty :p ."
         )
 
 

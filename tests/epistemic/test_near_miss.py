@@ -62,7 +62,7 @@ def test_what_is_near_shares_surroundings_or_name():
         ("cairo", "river", "nile"), ("giza", "river", "nile"),
         *((town, "in", land) for town, land in
           [("koln", "de"), ("bonn", "de"), ("cairo", "eg"), ("giza", "eg"), ("reim", "fr")]),
-        *((f"s{i}", "home", town) for i, town in enumerate(["koln", "bonn", "cairo", "giza", "reim"])),
+        *((f"s-{town}", "home", town) for town in ("koln", "bonn", "cairo", "giza", "reim")),
     ]  # fmt: skip
     graph = Graph.from_triples((X + s, X + p, X + o) for s, p, o in texts)
     near = Near(graph, graph.ids[X + "home"])

@@ -81,11 +81,11 @@ HAND = [
     (":City rdfs:subClassOf :Place .", (), "paris a Place", E),
     (":City owl:disjointWith :Country .", (), "paris a Country", C),
     (":City owl:disjointWith :Country . :Port rdfs:subClassOf :City .", (), "france a Port", C),
-    ("[] a sh:NodeShape ; sh:targetClass :Country ; sh:property [sh:path :capital; sh:class :City] .",
+    ("[] sh:targetClass :Country ; sh:property [sh:path :capital; sh:class :City] .",
      ("City",), "germany capital lyon", C),
-    ("[] a sh:NodeShape ; sh:targetClass :Country ; sh:property [sh:path :capital; sh:class :City] .",
+    ("[] sh:targetClass :Country ; sh:property [sh:path :capital; sh:class :City] .",
      (), "germany capital lyon", U),  # Lyon may be a city: nobody says that all are known
-    ("[] a sh:NodeShape ; sh:targetClass :Country ; sh:property [sh:path :capital; sh:class :City] .",
+    ("[] sh:targetClass :Country ; sh:property [sh:path :capital; sh:class :City] .",
      ("City",), "loire capital lyon", U),  # the Loire isn't a country
     ("[] a sh:NodeShape ; sh:targetClass :Country ; sh:property "
      "[sh:path :population; sh:minInclusive 0] .", (), "germany population -1", C),
@@ -96,7 +96,8 @@ HAND = [
     ("[] a sh:NodeShape ; sh:targetSubjectsOf :mouthElevation ; sh:property "
      "[sh:path :mouthElevation; sh:lessThan :sourceElevation] .", (), "loire mouthElevation 2", U),
     ("[] a sh:NodeShape ; sh:targetSubjectsOf :mouthElevation ; sh:property "
-     "[sh:path :mouthElevation; sh:lessThan :sourceElevation] .", (), "loire mouthElevation 1400", C),
+     "[sh:path :mouthElevation; sh:lessThan :sourceElevation] .", (),
+     "loire mouthElevation 1400", C),
     ("[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :france ; "
      "owl:assertionProperty :borders ; owl:targetIndividual :spain . "
      ":borders a owl:SymmetricProperty .", (), "spain borders france", C),
