@@ -135,7 +135,7 @@ def decide(scores: jax.Array, threshold: jax.Array | float) -> jax.Array:
 # Entities of the test split never occur in pretraining, so an entity is a fixed random code, not
 # a learned one: a learner can compare two entities that it has never met. Its length is 1, like
 # that of the one-hot parts beside it: longer, it would take all of a gradient step to itself.
-ENTITY_CODE = np.random.default_rng(7).choice(np.float32([-0.25, 0.25]), size=(ENTITIES, 16))
+ENTITY_CODE = np.random.default_rng(7).choice([-0.25, 0.25], size=(ENTITIES, 16)).astype(np.float32)
 FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 
 

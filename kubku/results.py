@@ -45,7 +45,9 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
     for (family, learner, base, world), replicates in cells.items():
         if world != first:
             continue
-        others = {w: cells.get((family, learner, base, w), []) for w in study.settings.worlds[1:]}
+        others: dict[str, Replicates] = {
+            w: cells.get((family, learner, base, w), []) for w in study.settings.worlds[1:]
+        }
         entry = families.setdefault(family, {"learners": {}, "streaming": {}})
         of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
         of_learner["base_states"][base] = summary(replicates, others)

@@ -123,8 +123,14 @@ def read(plain: Mapping[str, Any]) -> Experiment:
     Raises:
       ValueError: one line a problem.
     """
-    groups = {"budget": Budget, "learner": LearnerSettings, "task": TaskSettings}
-    built = {name: build(model, plain[name], name) for name, model in groups.items()}
+    groups: dict[str, type[Settings]] = {
+        "budget": Budget,
+        "learner": LearnerSettings,
+        "task": TaskSettings,
+    }
+    built: dict[str, Settings] = {
+        name: build(model, plain[name], name) for name, model in groups.items()
+    }
     return build(Experiment, {**plain, **{n: s.model_dump() for n, s in built.items()}}, "kubku")
 
 

@@ -95,6 +95,7 @@ def context_learner(network: nn.Module, chunk: int) -> Learner:
 
     def answer(state: ContextState, query: Statement) -> jax.Array:
         item = jnp.concatenate([features(query), jnp.zeros(3)])
-        return jax.nn.softmax(network.apply(state.params, state.memory, item, method="ask"))
+        logits: Any = network.apply(state.params, state.memory, item, method="ask")
+        return jax.nn.softmax(logits)
 
     return Learner(init, learn, answer, {"random": None}, ({},), chunk)

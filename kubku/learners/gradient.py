@@ -87,7 +87,7 @@ class GRU(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        states = nn.RNN(nn.GRUCell(self.width))(nn.Dense(self.width // 2)(x))
+        states: Any = nn.RNN(nn.GRUCell(self.width))(nn.Dense(self.width // 2)(x))
         return nn.Dense(3)(states[..., -1, :])
 
 

@@ -59,7 +59,7 @@ def read(path: str | Path) -> tuple[Family, Samples]:
         raise ValueError(f"{path}: no samples")
     vocabulary = _Vocabulary(records, str(path))
     samples = [_sample(r, vocabulary, f"{path}, line {n}") for n, r in enumerate(records, start=1)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *samples)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samples)
     return vocabulary.family(), stacked
 
 
@@ -184,16 +184,16 @@ def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sa
         if kind[i] == Kind.BIAS:
             harmful[i] = _one_of(item, "harmful", {"no": Answer.NO, "yes": Answer.YES}, here)
     return Sample(
-        exposure=Statement(*exposure),
-        label=label,
-        shown=np.arange(EXPOSURES) < len(facts),
-        query=Statement(*query),
-        asked=np.arange(QUERIES) < len(queries),
-        kind=kind,
-        gold=gold,
-        harmful=harmful,
-        pair=np.int32(-1),
-        latents=np.zeros(BASE, np.int32),
+        exposure=Statement(*(jnp.asarray(part) for part in exposure)),
+        label=jnp.asarray(label),
+        shown=jnp.arange(EXPOSURES) < len(facts),
+        query=Statement(*(jnp.asarray(part) for part in query)),
+        asked=jnp.arange(QUERIES) < len(queries),
+        kind=jnp.asarray(kind),
+        gold=jnp.asarray(gold),
+        harmful=jnp.asarray(harmful),
+        pair=jnp.array(-1),
+        latents=jnp.zeros(BASE, jnp.int32),
     )
 
 

@@ -1,0 +1,164 @@
+"""Reset to base: one program over all samples beside a plain loop, in one run.
+
+Sizes are those of the bars: an MLP 64-128-128-3 (25,219
+weights) on 16 statements, a transformer of two layers of 64 (on 6 statements of 12 tokens), K = 8
+steps, 16 queries. The floor is what the same machine reaches on per-sample products of the same
+shape, [chunk, 16, 128] x [chunk, 128, 128].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from benchmarks.timing import isolated, save, timed
+from kubku import protocol
+from kubku.halo import Sample, Statement
+from kubku.learners.gradient import MLP, Transformer, gradient_learner
+
+STEPS = 8
+QUERIES = 16
+
+
+def samples(n: int, statements: int) -> Sample:
+    """Samples of the bars' shapes; what they say makes no difference to the time."""
+    keys = jax.random.split(jax.random.key(0), 3)
+
+    def said(key: jax.Array, count: int) -> Statement:
+        return Statement(
+            *[jax.random.randint(k, (n, count), 0, 8) for k in jax.random.split(key, 4)]
+        )
+
+    nothing = jnp.zeros((n, QUERIES), jnp.int32)
+    return Sample(
+        exposure=said(keys[0], statements),
+        label=2 * jax.random.randint(keys[2], (n, statements), 0, 2),
+        shown=jnp.ones((n, statements), bool),
+        query=said(keys[1], QUERIES),
+        asked=nothing == 0,
+        kind=nothing,
+        gold=nothing,
+        harmful=nothing,
+        pair=jnp.zeros(n, jnp.int32),
+        latents=jnp.zeros((n, 1), jnp.int32),
+    )
+
+
+def wide(statement: Statement) -> jax.Array:
+    """A statement as f32[..., 64]."""
+    return jnp.concatenate([jax.nn.one_hot(part, 16) for part in statement], -1)
+
+
+def worded(statement: Statement) -> jax.Array:
+    """A statement as twelve tokens, f32[..., 12, 64]."""
+    ids = jnp.stack([*statement] * 3, -1)
+    return jax.nn.one_hot(ids + 8 * jnp.arange(12) % 56, 64)
+
+
+ARMS: dict[str, tuple[Any, Callable, Callable, int, int, int]] = {
+    # network, encoding, optimiser, statements, chunk, samples
+    "mlp sgd": (MLP(), wide, optax.sgd, 16, 8, 2048),
+    "mlp adam": (MLP(), wide, optax.adam, 16, 8, 1024),
+    "transformer adam": (Transformer(), worded, optax.adam, 6, 8, 128),
+}
+
+
+def by_loop(step: Callable, ask: Callable, state: Any, batch: Sample) -> np.ndarray:
+    """The plain loop: for each sample, K dispatches of a jitted step, then one of the queries."""
+    answers = []
+    for i in range(batch.label.shape[0]):
+        sample = jax.tree.map(lambda leaf: leaf[i], batch)  # noqa: B023
+        learnt, memory = state, None
+        for _ in range(STEPS):
+            learnt, memory = step(learnt, memory, sample)
+        answers.append(np.asarray(ask(learnt, sample.query)))
+    return np.array(answers)
+
+
+def stepper(network: Any, encode: Callable, optimiser: Callable, rate: float) -> Callable:
+    """One jitted gradient step, written as one would without this package."""
+    update = optimiser(rate)
+
+    @jax.jit
+    def step(state: Any, memory: Any, sample: Sample) -> tuple[Any, Any]:
+        def loss(params: Any) -> jax.Array:
+            logits = network.apply(params, encode(sample.exposure))
+            return optax.softmax_cross_entropy_with_integer_labels(logits, sample.label).mean()
+
+        memory = update.init(state.params) if memory is None else memory
+        change, memory = update.update(jax.grad(loss)(state.params), memory, state.params)
+        return state._replace(params=optax.apply_updates(state.params, change)), memory
+
+    return step
+
+
+def product_rate(chunk: int) -> float:
+    """GFLOP/s of per-sample products, in chunks as the protocol makes them."""
+    n = 512
+    a = jax.random.normal(jax.random.key(0), (n // chunk, chunk, 16, 128))
+    b = jax.random.normal(jax.random.key(1), (chunk, 128, 128)) / 11
+
+    @jax.jit
+    def products(a: jax.Array, b: jax.Array) -> jax.Array:
+        def chain(a: jax.Array) -> jax.Array:
+            return jax.lax.fori_loop(0, 16, lambda _, x: jnp.tanh(x @ b), a)
+
+        return jax.lax.map(chain, a)
+
+    seconds = timed(lambda _: products(a, b), None, repeats=3)["median_s"]
+    return n * 16 * 2 * 16 * 128 * 128 / seconds / 1e9
+
+
+def flops(name: str, params: int, statements: int) -> float:
+    """Arithmetic of one sample: 6 a weight and token in training, 2 in asking."""
+    tokens = 12 if name.startswith("transformer") else 1
+    return params * tokens * (6 * statements * STEPS + 2 * QUERIES)
+
+
+def reset_to_base(name: str) -> dict[str, Any]:
+    """One arm: samples a second both ways, compile time, distance to the products' rate."""
+    network, encode, optimiser, statements, chunk, n = ARMS[name]
+    learner = gradient_learner(network, encode, chunk, optimiser)
+    state = learner.init(jax.random.key(0))._replace(steps=jnp.int32(STEPS), rate=jnp.float32(0.01))
+    batch = samples(n, statements)
+    few = jax.tree.map(lambda leaf: leaf[: n // 16], batch)
+    ask = jax.jit(jax.vmap(learner.answer, in_axes=(None, 0)))
+    plain = partial(by_loop, stepper(network, encode, optimiser, 0.01), ask, state)
+
+    together = timed(lambda _: protocol.reset_to_base(learner, state, batch).after, None)
+    alone = timed(lambda _: plain(few), None, repeats=3)
+    apart = np.abs(np.asarray(protocol.reset_to_base(learner, state, few).after) - plain(few)).max()
+    rate, loop_rate = n / together["median_s"], (n // 16) / alone["median_s"]
+    weights = sum(leaf.size for leaf in jax.tree.leaves(state.params))
+    reached = flops(name, weights, statements) * rate / 1e9
+    floor = product_rate(chunk)
+    return {
+        **together,
+        "weights": weights,
+        "samples": n,
+        "chunk": chunk,
+        "samples_per_second": rate,
+        "loop_samples_per_second": loop_rate,
+        "speed_up": rate / loop_rate,
+        "gflops_per_second": reached,
+        "product_gflops_per_second": floor,
+        "share_of_product_rate": reached / floor,
+        "largest_difference_of_scores": float(apart),
+    }
+
+
+def main() -> None:
+    """Every arm in a process of its own."""
+    rows = [isolated("benchmarks.kubku:reset_to_base", name=name) for name in ARMS]
+    for row in rows:
+        print(
+            f"  {row['name']}: {row['samples_per_second']:,.0f} samples/s, {row['speed_up']:.1f} "
+            f"times the loop, {row['share_of_product_rate']:.0%} of the product rate"
+        )
+    save("kubku", rows, f"{STEPS} gradient steps and {QUERIES} queries a sample; medians")

@@ -1,0 +1,110 @@
+"""The command, end to end: a page, results that fit their schema, resuming, errors for people."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from kubku import results
+
+OWN = '''
+"""A learner of one's own: thirty lines, three functions."""
+import jax
+import jax.numpy as jnp
+from kubku.halo import BASE, VALUES
+
+
+class FirstFact:
+    """Believes the first fact that it is told and nothing else."""
+
+    def init(self, key):
+        return jnp.full(2, -1)
+
+    def learn(self, state, sample):
+        return jnp.stack([sample.exposure.attribute[0], sample.exposure.value[0]])
+
+    def answer(self, state, query):
+        about, value = query.attribute == state[0], query.value == state[1]
+        return jnp.where(about, jax.nn.one_hot(2 * value, 3), jax.nn.one_hot(1, 3))
+'''
+
+
+def command(*arguments, folder, check=True):
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.kubku", "budget=smoke", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), str(folder)])},
+        check=False,
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    out = tmp_path / "out"
+    arguments = (
+        "learner=custom",
+        "learner.target=mine:FirstFact",
+        "task=stories",
+        f"hydra.run.dir={out}",
+    )
+    command(*arguments, folder=tmp_path)
+    found = json.loads((out / "results.json").read_text())
+    jsonschema.validate(found, results.schema())
+    learners = found["families"]["stories"]["learners"]
+    own = learners["custom"]["base_states"]["own"]
+    assert own["audit"] == 0 and found["warnings"] == []
+    # At most one of four literals is about the first fact.
+    assert 0 < own["KU_avg"]["value"] <= 0.25
+    assert learners["dictionary"]["base_states"]["none"]["KU_avg"]["value"] == 1.0
+    assert found["thesis"]["verdict"] == "inconclusive"
+    page = (out / "report.html").read_text()
+    assert (
+        "custom" in page and "<svg" in page and "http://" not in page.replace("http://www.w3", "")
+    )
+
+    # A rerun makes the missing cell and leaves the others as they are.
+    cells = sorted((out / "cells").glob("*/*.npz"))
+    times = {cell: cell.stat().st_mtime_ns for cell in cells}
+    cells[0].unlink()
+    command(*arguments[:3], f"resume={out}", folder=tmp_path)
+    again = {cell: cell.stat().st_mtime_ns for cell in sorted((out / "cells").glob("*/*.npz"))}
+    assert set(again) == set(times)
+    assert {cell for cell in cells if again[cell] != times[cell]} == {cells[0]}
+    repeated = json.loads((out / "results.json").read_text())
+    before, after = (
+        f["families"]["stories"]["learners"]["custom"]["base_states"]["own"]["KU_avg"]
+        for f in (found, repeated)
+    )
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["learner.names=[mpl]"], "learner.names: no learner is called 'mpl'"),
+        (["task.families=[story]"], "task.families: no family is called 'story'"),
+        (["budget.test=0"], "budget.test=0"),
+        (["task=jsonl", "task.path=none.jsonl"], "there is no such file"),
+        (["learner=custom", "learner.target=nowhere:Mine"], "learner.target='nowhere:Mine'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
+    done = command(*arguments, folder=tmp_path, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.full
+def test_everything_at_smoke(tmp_path):
+    command(f"hydra.run.dir={tmp_path / 'out'}", folder=tmp_path)
+    found = json.loads((tmp_path / "out/results.json").read_text())
+    jsonschema.validate(found, results.schema())
+    assert set(found["families"]) == {"stories", "series", "grids"}
+    assert found["warnings"] == []
