@@ -29,6 +29,7 @@ from kubku.halo import (
     ATTRIBUTES,
     BASE,
     DERIVED,
+    ENTITY_CODE,
     FEATURES,
     TEMPLATES,
     VALUES,
@@ -36,7 +37,6 @@ from kubku.halo import (
     Sample,
     Samples,
     Statement,
-    features,
 )
 
 _DOUBT = np.eye(3, dtype=np.float32)[Answer.UNKNOWN]
@@ -146,9 +146,12 @@ class VoteState(NamedTuple):
     steps: Array
 
 
-# Which weights of a projection belong to the template and the attribute in `halo.features`.
+# Which weights of a projection belong to what in `halo.features`. A template's are zero: questions
+# are worded in templates that no statement uses.
 _OF_TEMPLATE = slice(0, TEMPLATES)
-_OF_ATTRIBUTE = slice(FEATURES - VALUES - ATTRIBUTES, FEATURES - VALUES)
+_OF_ENTITY = slice(TEMPLATES, TEMPLATES + ENTITY_CODE.shape[1])
+_OF_ATTRIBUTE = slice(_OF_ENTITY.stop, _OF_ENTITY.stop + ATTRIBUTES)
+_OF_VALUE = slice(_OF_ATTRIBUTE.stop, FEATURES)
 
 
 def grownet_vote(
@@ -177,7 +180,6 @@ def grownet_vote(
     def init(key: Array) -> VoteState:
         weights, reach = jax.random.split(key)
         projection = 0.1 * jax.random.normal(weights, (neurons, FEATURES))
-        # Questions are worded in templates that no statement uses.
         projection = projection.at[:, _OF_TEMPLATE].set(0.0)
         reaches = jax.random.bernoulli(reach, density, (neurons, ATTRIBUTES))
         projection = projection.at[:, _OF_ATTRIBUTE].multiply(reaches)
@@ -186,8 +188,12 @@ def grownet_vote(
 
     def drive(state: VoteState, statement: Statement) -> tuple[Array, Array]:
         """What reaches each neuron, f32[..., N], and whether anything does."""
-        reached = state.projection[:, _OF_ATTRIBUTE][:, statement.attribute] != 0
-        return 1 + features(statement) @ state.projection.T, jnp.moveaxis(reached, 0, -1)
+        # 1 + p . features(statement); one-hot features make the product a sum of three rows.
+        weights = state.projection.T
+        entity = (jnp.asarray(ENTITY_CODE) @ weights[_OF_ENTITY])[statement.entity]
+        attribute = weights[_OF_ATTRIBUTE][statement.attribute]
+        value = weights[_OF_VALUE][statement.attribute * VALUES + statement.value]
+        return 1 + entity + attribute + value, attribute != 0
 
     def cast(state: VoteState, statements: Statement, labels: Array, votes: Array) -> VoteState:
         """Present statements one after the other (leaves [T]); `votes` f32[T], 0 to skip one."""
