@@ -12,7 +12,7 @@ whose memories grow.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,6 +66,14 @@ def opinion(votes: Array, familiar: Array, weight: Array) -> Array:
 def _passes(steps: Array, once, state):
     """`once` applied to the state `steps` times."""
     return lax.fori_loop(0, steps, lambda _, state: once(state), state)
+
+
+def _in_order(samples: Samples, key: Array | None) -> Samples:
+    """Samples in an order that the key decides: for what is grown, the seed is what came first."""
+    if key is None:
+        return samples
+    order = jax.random.permutation(key, samples.label.shape[0])
+    return jax.tree.map(lambda leaf: leaf[order], samples)
 
 
 # --- lookup
@@ -226,7 +234,8 @@ def grownet_vote(
         return opinion(votes, response.familiar, listening.astype(jnp.float32))
 
     @jax.jit
-    def grow(state: VoteState, samples: Samples, key: Array) -> VoteState:
+    def grow(state: VoteState, samples: Samples, key: Array | None) -> VoteState:
+        samples = _in_order(samples, key)
         used = samples.asked & ~withheld(samples)
 
         def one(state: VoteState, item: tuple[Samples, Array]):
@@ -356,7 +365,9 @@ def grownet_two_layer(
         return jax.vmap(growth.end_tick)(readers), votes, right + (foreseen == gold)
 
     @jax.jit
-    def grow(state: TwoLayerState, samples: Samples, key: Array) -> TwoLayerState:
+    def grow(state: TwoLayerState, samples: Samples, key: Array | None) -> TwoLayerState:
+        samples = _in_order(samples, key)
+
         def recalled(sample: Sample) -> Array:
             held = _remember_all(memory.empty(1), sample)
             return memory.recall(held, sample.exposure.entity[0])
@@ -410,7 +421,11 @@ class History(NamedTuple):
 
 
 def growth_history(
-    learner: Learner, state: VoteState | TwoLayerState, samples: Samples, key: Array, points: int
+    learner: Learner,
+    state: VoteState | TwoLayerState,
+    samples: Samples,
+    key: Array | None,
+    points: int,
 ) -> tuple[History, VoteState | TwoLayerState]:
     """Make the base state `grown` in instalments, and count what has grown after each.
 
@@ -418,21 +433,21 @@ def growth_history(
       learner: one with a base state `grown`.
       state: its state before.
       samples: the pretraining split, [N, ...] leaves; N a multiple of `points`.
-      key: as for `learner.bases["grown"]`.
+      key: as for `learner.bases["grown"]`: decides the order; None keeps the samples' own.
       points: number of points in time (T).
 
     Returns:
       The history, and the state grown, which is what growing at once would have made.
     """
-    grow = learner.bases["grown"]
-    assert grow is not None
+    grow: Any = learner.bases["grown"]
     size, rest = divmod(samples.label.shape[0], points)
     if rest:
         raise ValueError(f"points={points}: {samples.label.shape[0]} samples can't be shared out")
+    samples = _in_order(samples, key)
     neurons, used = [], []
     for start in range(0, points * size, size):
         part = jax.tree.map(lambda leaf, at=start: leaf[at : at + size], samples)
-        state = grow(state, part, key)
+        state = grow(state, part, None)
         layer = state.layer if isinstance(state, VoteState) else state.readers
         neurons.append(layer.active)
         used.append(layer.neurons.used.sum(-1))

@@ -89,7 +89,9 @@ LEARNERS = {
 @pytest.fixture(scope="module")
 def grown():
     learner = LEARNERS["grownet_two_layer"]
-    return learner.bases["grown"](learner.init(jax.random.key(0)), world(1, 4 * N), None)
+    return learner.bases["grown"](
+        learner.init(jax.random.key(0)), world(1, 4 * N), jax.random.key(7)
+    )
 
 
 def test_lookup_knows_what_was_stated_and_nothing_else():
@@ -147,7 +149,9 @@ def test_two_layers_hold_a_rule_that_no_sample_states(grown):
 def test_growing_in_instalments_is_growing_at_once(grown):
     learner = LEARNERS["grownet_two_layer"]
     fresh = learner.init(jax.random.key(0))
-    history, later = learners.growth_history(learner, fresh, world(1, 4 * N), None, points=4)
+    history, later = learners.growth_history(
+        learner, fresh, world(1, 4 * N), jax.random.key(7), points=4
+    )
     chex.assert_trees_all_close(later, grown, rtol=1e-6)
     assert history.samples.tolist() == [N, 2 * N, 3 * N, 4 * N]
     assert np.all(np.diff(history.slots, axis=0) >= 0) and history.slots[-1].sum() > 0
