@@ -28,7 +28,7 @@ from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
 from goodharts_jax.population import Contender, Trained
 from goodharts_jax.seekers import scripted_policies
-from goodharts_jax.settings import Experiment, WorldSettings, runs_of
+from goodharts_jax.settings import Experiment, WorldSettings, read, runs_of
 from goodharts_jax.world import ENERGY_UNIT, FOOD, World
 
 _REPLAY_STEPS = 600
@@ -36,6 +36,7 @@ _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
 # Training counts as having learnt to tell food from poison when this share of what was eaten in
 # as many updates in a row was food.
 _EFFICIENT, _WINDOW = 0.99, 8
+_HISTORY = 64
 
 
 def conduct(
@@ -171,10 +172,7 @@ def _train(study: Study) -> Trained:
         watch_world=study.judge_world,
     )
     if settings.checkpoint is not None and not settings.train:
-        kept = Path(settings.checkpoint) / "checkpoints"
-        if not kept.exists():
-            raise ValueError(f"checkpoint={settings.checkpoint}: there is no {kept}")
-        return train(num_updates=0, folder=kept)
+        return train(num_updates=0, folder=_checkpoints_of(settings, Path(settings.checkpoint)))
     steps = settings.plan.steps_per_update
     with observing(labels, steps, settings, study.folder, study.console) as observe:
         return train(
@@ -182,6 +180,24 @@ def _train(study: Study) -> Trained:
             folder=study.folder / "checkpoints",
             observe=observe,
         )
+
+
+def _checkpoints_of(settings: Experiment, folder: Path) -> Path:
+    """Where a run kept its policies, which must be those that the settings describe."""
+    config, checkpoints = folder / "config.yaml", folder / "checkpoints"
+    for path in (config, checkpoints):
+        if not path.exists():
+            raise ValueError(f"checkpoint={folder}: there is no {path}")
+    if not any(checkpoints.iterdir()):
+        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty; go on with resume={folder}")
+    kept = read(yaml.safe_load(config.read_text("utf-8")))
+    for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
+        if getattr(kept, name) != getattr(settings, name):
+            raise ValueError(
+                f"{name}: not those that the policies in checkpoint={folder} were trained with; "
+                f"repeat the settings in {config}"
+            )
+    return checkpoints
 
 
 def _learning(settings: Experiment, history: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -193,11 +209,21 @@ def _learning(settings: Experiment, history: Mapping[str, np.ndarray]) -> dict[s
         "steps": num_updates * steps,
         "steps_to_99_efficiency": steps_to_efficiency(history["food"], history["poison"], steps),
         "converged": verification.convergence(curves).converged,
-        "history": {
-            "steps": [(update + 1) * steps for update in range(num_updates)],
-            **{name: np.round(column.astype(float), 6) for name, column in history.items()},
-        },
+        "history": _thinned(steps, history),
     }
+
+
+def _thinned(steps: int, history: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """At most 64 entries a curve, each the mean of as many updates; metrics.jsonl has them all."""
+    num_updates = len(history["reward"])
+    block = -(-num_updates // _HISTORY)
+    first = range(0, num_updates, block)
+    ends = [min(start + block, num_updates) for start in first]
+    means = {
+        name: [float(f"{column[start : start + block].mean():.5g}") for start in first]
+        for name, column in history.items()
+    }
+    return {"steps": [end * steps for end in ends], **means}
 
 
 def steps_to_efficiency(food: np.ndarray, poison: np.ndarray, steps: int) -> int | None:
@@ -399,21 +425,29 @@ def _replay(study: Study, contenders: Mapping[str, Contender]) -> dict[str, Any]
     """One life story a mode, of its first run, and of two scripts to compare with."""
     network, temperature = study.settings.plan.network, study.settings.temperature
 
-    def trained(params: Any, mode: Mode, view: jax.Array, look: jax.Array):
-        output = ppo.policy(network, params, mode, view, look)
-        return output.logits / max(temperature, 1e-6), output.value
+    def act(script: jax.Array, params: Any, mode: Mode, view: jax.Array, look: jax.Array):
+        def trained(view: jax.Array):
+            output = ppo.policy(network, params, mode, view, look)
+            return output.logits / max(temperature, 1e-6), output.value
 
-    def scripted(index: jax.Array, view: jax.Array, look: jax.Array):
-        shown = [study.scripts[name] for name in _SHOWN_SCRIPTS]
-        return jax.lax.switch(index, shown, view), jnp.float32(jnp.nan)
+        def scripted(name: str):
+            return lambda view: (study.scripts[name](view), jnp.float32(jnp.nan))
 
-    key = jax.random.key(study.settings.seed)
-    record = partial(render.record, key, study.judge_world, steps=_REPLAY_STEPS)
-    recordings = {}
-    for name, mode in study.rows.items():
-        params = jax.tree.map(lambda x: x[0], contenders[name].params)
-        recordings[name] = (mode.perceive, record(agent=Partial(trained, params, mode)))
+        return jax.lax.switch(script + 1, [trained, *map(scripted, _SHOWN_SCRIPTS)], view)
+
+    # A script carries parameters along that it never reads: one program records them all.
+    shown = {
+        name: (jnp.int32(-1), jax.tree.map(lambda x: x[0], contenders[name].params), mode)
+        for name, mode in study.rows.items()
+    }
+    _, params, mode = next(iter(shown.values()))
     truth = jnp.array([[0, 0], [1, 0], [0, 1]], jnp.float32)
+    looks = {name: mode.perceive for name, mode in study.rows.items()}
     for index, name in enumerate(_SHOWN_SCRIPTS):
-        recordings[name] = (truth, record(agent=Partial(scripted, jnp.int32(index))))
-    return render.replay(study.judge_world, recordings)
+        shown[name], looks[name] = (jnp.int32(index), params, mode), truth
+    key, world = jax.random.key(study.settings.seed), study.judge_world
+    recordings = {
+        name: (looks[name], render.record(key, world, Partial(act, *agent), _REPLAY_STEPS))
+        for name, agent in shown.items()
+    }
+    return render.replay(world, recordings)
