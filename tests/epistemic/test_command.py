@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hydra
 import pytest
+from omegaconf import OmegaConf
 from rich.console import Console
 
 from epistemic import study
@@ -31,7 +32,7 @@ def command(*overrides, cwd, **options):
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         text=True,
         capture_output=True,
-        timeout=300,
+        timeout=1200,
         check=False,
         **options,
     )
@@ -42,7 +43,7 @@ def run(folder, *overrides):
     root = Path(__file__).parents[2] / "conf" / "epistemic"
     with hydra.initialize_config_dir(str(root), version_base="1.3"):
         config = hydra.compose("config", overrides=[*SMALL, *overrides])
-    plain = hydra.utils.instantiate(config, _convert_="all", _recursive_=False)
+    plain = OmegaConf.to_container(config, resolve=True)
     study.Study(study.read(plain), folder, plain, Console(quiet=True)).run()
     return folder
 
@@ -116,7 +117,7 @@ def test_a_killed_run_goes_on_in_its_folder(finished, tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 1200
     while not (tmp_path / "answers").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
@@ -141,7 +142,7 @@ def test_the_notebook_draws_from_saved_results(finished, monkeypatch):
     path = Path(__file__).parents[2] / "notebooks" / "epistemic_figures.ipynb"
     notebook = nbformat.read(path, as_version=4)
     monkeypatch.setenv("EPISTEMIC_RUN", str(finished[0]))
-    nbclient.NotebookClient(notebook, timeout=200).execute()
+    nbclient.NotebookClient(notebook, timeout=600).execute()
     outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
     drawn = [o for o in outputs if "image/svg+xml" in o.get("data", {})]
     assert len(drawn) == 3
