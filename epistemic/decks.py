@@ -217,8 +217,9 @@ class Drawer:
                 cells += self._cell(predicate, family)
         if not cells:
             raise ValueError(
-                f"{self.domain.name}: no predicate is a function or complete, so no claim can be "
-                "contradictory; declare owl:FunctionalProperty, sh:maxCount 1 or complete: true"
+                f"{self.domain.name}: no claim could be contradictory. A predicate must be a "
+                "function (owl:FunctionalProperty, sh:maxCount 1) or complete, and its subjects "
+                "need a second predicate for the other facts of a card"
             )
         return cells
 
