@@ -39,6 +39,7 @@ def draw(results: Results) -> dict[str, Figure | None]:
         "by_k": by_k(results),
         "bias_drift": bias_drift(results),
         "streaming": streaming(results),
+        "growth": growth(results),
     }
 
 
@@ -249,4 +250,19 @@ def streaming(results: Results) -> Figure | None:
         axis.set(title=name, xlabel="samples learnt since")
     axes[0][0].set_ylabel("KU about a sample")
     axes[0][-1].legend(fontsize=6)
+    return figure
+
+
+@figures.style()
+def growth(results: Results) -> Figure | None:
+    """Neurons and slots of `grownet_two_layer` while its base state grew."""
+    families = {n: found["growth"] for n, found in results["families"].items() if "growth" in found}
+    if not families:
+        return None
+    figure, axes = figures.canvas(1, 2, width=6.4, height=2.6)
+    for axis, counted in zip(axes, ("neurons", "slots"), strict=True):
+        for index, (name, grown) in enumerate(families.items()):
+            axis.plot(grown["samples"], grown[counted], label=name, **figures.line(index))
+        axis.set(xlabel="samples heard", ylabel=counted, ylim=(0, None))
+    axes[0].legend()
     return figure

@@ -18,7 +18,7 @@ from evidence.stats import Measurement
 from kubku import protocol, thesis
 from kubku.learners import GRADIENT
 from kubku.scoring import EPSILON
-from kubku.study import STEPS, Study, load_cell
+from kubku.study import LANGUAGE_MODEL, STEPS, Cell, Study, load_cell
 
 RESAMPLES = 1000
 HISTOGRAM = np.linspace(0, 2, 17)
@@ -40,6 +40,10 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
     for cell in study.cells():
         found = load_cell(study.folder / cell.path)
         cells[cell.family, cell.learner, cell.base, cell.world].append(found)
+    for family in study.settings.task.families:
+        path = study.folder / Cell(family, LANGUAGE_MODEL, "none", "none", 0).path
+        if path.exists():
+            cells[family, LANGUAGE_MODEL, "none", first] = [load_cell(path)]
 
     families: dict[str, Any] = {}
     for (family, learner, base, world), replicates in cells.items():
@@ -54,9 +58,12 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         streamed = streaming(replicates[0])
         if streamed:
             entry["streaming"].setdefault(learner, {})[base] = streamed
-    for family in families.values():
-        for learner in family["learners"].values():
+    for name, entry in families.items():
+        for learner in entry["learners"].values():
             learner["best"] = _best(learner["base_states"])
+        grown = study.folder / "growth" / f"{name}.json"
+        if grown.exists():
+            entry["growth"] = json.loads(grown.read_text())
 
     results = {
         "manifest": manifest(

@@ -27,16 +27,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import kubku
 from evidence.config import Settings, build
+from evidence.models import ModelSettings, open_model
+from evidence.runs import write_json
 from kubku import learners, protocol
 from kubku.base_states import Training
+from kubku.grownet.learners import growth_history
 from kubku.halo import Kind, Learner, Samples, State, decide
-from kubku.scoring import Scores
+from kubku.learners import language_model
+from kubku.scoring import Scores, score_batch
 from kubku.tasks import FAMILIES, Family, generate, say, story
 
+LANGUAGE_MODEL = "language_model"
 STEPS = (0, 1, 2, 4, 8, 16)
 WORLDS = {"skewed": 0.85, "balanced": 0.0}
 """Probability that a stereotype is true in the world that base states are trained in."""
 EXAMPLES = 6
+# A resumed run may add learners and families; its cells depend on neither.
+_NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
+HISTORY = 16
+"""Points in time at which a growing base state is counted."""
 
 
 class Budget(Settings):
@@ -74,10 +83,10 @@ class LearnerSettings(Settings):
     @model_validator(mode="after")
     def _known(self) -> LearnerSettings:
         for name in self.names:
-            if name not in (*learners.NAMES, "custom"):
+            if name not in (*learners.NAMES, "custom", LANGUAGE_MODEL):
                 raise ValueError(
                     f"learner.names: no learner is called {name!r}; there are "
-                    f"{', '.join((*learners.NAMES, 'custom'))}"
+                    f"{', '.join((*learners.NAMES, 'custom', LANGUAGE_MODEL))}"
                 )
         if ("custom" in self.names) != (self.target is not None):
             raise ValueError("learner.target: learner=custom needs it, and nothing else has it")
@@ -109,6 +118,7 @@ class Experiment(Settings):
     budget: Budget
     learner: LearnerSettings
     task: TaskSettings
+    llm: ModelSettings
     stage: Literal["all", "base", "evaluate"] = "all"
     worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
     seed: int = Field(ge=0)
@@ -127,6 +137,7 @@ def read(plain: Mapping[str, Any]) -> Experiment:
         "budget": Budget,
         "learner": LearnerSettings,
         "task": TaskSettings,
+        "llm": ModelSettings,
     }
     built: dict[str, Settings] = {
         name: build(model, plain[name], name) for name, model in groups.items()
@@ -171,8 +182,28 @@ class Study:
 
             self._own = jsonl.read(settings.task.path)
 
+    def _same_settings(self) -> None:
+        """Keep the settings beside the cells; cells of other settings don't belong to these.
+
+        Raises:
+          ValueError: the folder's cells were made with other settings; names them.
+        """
+        path = self.folder / "settings.json"
+        own = json.loads(self.settings.model_dump_json(exclude=_NOT_IN_CELLS))
+        if not path.exists():
+            write_json(path, own)
+            return
+        kept = json.loads(path.read_text())
+        other = [name for name in own if kept.get(name) != own[name]]
+        if other:
+            raise ValueError(
+                f"resume={self.folder}: made with other settings of {', '.join(other)}; "
+                f"give the same ones, or leave resume out"
+            )
+
     def run(self) -> None:
         """Make every base state and every cell that is missing."""
+        self._same_settings()
         cells = list(self.cells())
         columns = (
             TextColumn("{task.description}"),
@@ -189,6 +220,71 @@ class Study:
                 elif not (self.folder / cell.path).exists():
                     self.evaluate(cell)
                 bar.advance(task)
+        if self.settings.stage != "base":
+            self._ask_model()
+            self._grow()
+
+    def _ask_model(self) -> None:
+        """The language model's cells, one a family: it has neither base states nor replicates."""
+        if LANGUAGE_MODEL not in self.settings.learner.names:
+            return
+        with open_model(self.settings.llm) as model:
+            if model is None:
+                raise ValueError(
+                    f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local"
+                )
+            for name in self.settings.task.families:
+                path = self.folder / Cell(name, LANGUAGE_MODEL, "none", "none", 0).path
+                if path.exists():
+                    continue
+                clock = time.perf_counter()
+                samples = _rows(
+                    self.data(name, self.settings.worlds[0], 0).test,
+                    slice(0, self.settings.budget.slow),
+                )
+                family = self.family(name)
+                before, after = (
+                    language_model.ask(model, family, samples, shown) for shown in (False, True)
+                )
+                seconds = time.perf_counter() - clock
+                found: dict[str, Any] = {
+                    "answers": after.astype(np.int8),
+                    "before_answers": before.astype(np.int8),
+                    "audit": 0.0,
+                    "seconds_exposed": seconds,
+                }
+                for when, answers in (("before", before), ("after", after)):
+                    marked = score_batch(jnp.asarray(answers), samples)
+                    found |= {f"{when}.{n}": np.asarray(x) for n, x in marked._asdict().items()}
+                note = {
+                    "model": model.name,
+                    "objective": 0.0,
+                    "seconds": seconds,
+                    "seconds_base": 0.0,
+                }
+                _save(path, note, found)
+
+    def _grow(self) -> None:
+        """How `grownet_two_layer` grew in the first replicate, one file a family."""
+        name = "grownet_two_layer"
+        if name not in self.settings.learner.names:
+            return
+        for family in self.settings.task.families:
+            path = self.folder / "growth" / f"{family}.json"
+            if family == "jsonl" or path.exists():
+                continue
+            learner = self.learner(name, family)
+            initial, training = jax.random.split(jax.random.key(self.settings.seed), 2)
+            samples = self.data(family, self.settings.worlds[0], 0).pretrain
+            whole = samples.label.shape[0] // HISTORY * HISTORY
+            history, _ = growth_history(
+                learner, learner.init(initial), _rows(samples, slice(0, whole)), training, HISTORY
+            )
+            total = {
+                name: np.asarray(counts).reshape(HISTORY, -1).sum(-1)
+                for name, counts in zip(("neurons", "slots"), history[1:], strict=True)
+            }
+            write_json(path, {"samples": history.samples, **total})
 
     def cells(self) -> Iterator[Cell]:
         """All cells, those of one family and learner together, so that they share compilations."""
@@ -197,7 +293,7 @@ class Study:
         for name in self.settings.task.families:
             family = self.family(name)
             for learner in self.settings.learner.names:
-                if self._cannot(learner, family):
+                if learner == LANGUAGE_MODEL or self._cannot(learner, family):
                     continue
                 for base, make in self.learner(learner, name).bases.items():
                     if name == "jsonl" and make is not None:
@@ -326,12 +422,7 @@ class Study:
             "seconds": time.perf_counter() - clock,
             "seconds_base": made_in,
         }
-        path = self.folder / cell.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".part")
-        with open(temporary, "wb") as file:
-            np.savez_compressed(file, note=json.dumps(note), **found)
-        temporary.replace(path)
+        _save(self.folder / cell.path, note, found)
 
     def _drift(
         self, learner: Learner, state: State, threshold: float, pairs: Samples
@@ -432,6 +523,15 @@ def _digest() -> str:
     for path in sorted(Path(kubku.__file__).parent.rglob("*.py")):
         found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def _save(path: Path, note: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Write a cell whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".part")
+    with open(temporary, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, note=json.dumps(note), **found)
+    temporary.replace(path)
 
 
 def load_cell(path: Path) -> dict[str, Any]:

@@ -133,10 +133,8 @@ def _verdict(
         return "inconclusive", f"{thesis.learner} was not measured on {', '.join(missing)}"
     for opponent in thesis.against:
         met = [c for c in conditions if c["opponent"] == opponent]
-        if met and all(c["dominated"] for c in met):
-            where = ", ".join(c["family"] for c in met)
-            if len(met) == sum(opponent in outcomes[family] for family in thesis.families):
-                return "falsified", f"{opponent} dominates {thesis.learner} in {where}"
+        if len(met) == len(thesis.families) and all(c["dominated"] for c in met):
+            return "falsified", f"{opponent} dominates {thesis.learner} in every family"
     absent = [o for o in thesis.against if not any(c["opponent"] == o for c in conditions)]
     if absent:
         return "inconclusive", f"no measurement of {', '.join(absent)}"

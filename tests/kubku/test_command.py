@@ -77,6 +77,8 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     again = {cell: cell.stat().st_mtime_ns for cell in sorted((out / "cells").glob("*/*.npz"))}
     assert set(again) == set(times)
     assert {cell for cell in cells if again[cell] != times[cell]} == {cells[0]}
+    other = command(*arguments[:3], f"resume={out}", "seed=7", folder=tmp_path, check=False)
+    assert other.returncode == 2 and "made with other settings of seed" in other.stderr
     repeated = json.loads((out / "results.json").read_text())
     before, after = (
         f["families"]["stories"]["learners"]["custom"]["base_states"]["own"]["KU_avg"]
