@@ -60,11 +60,11 @@ def _look(folders: list[Path], console: Console) -> None:
 def _show(folder: Path, console: Console) -> None:
     """One folder: its numbers, and its page again."""
     results = evidence.load(folder)
-    table = Table("", "measured", "interval from")
-    for place, measured in measurements(results):
-        how = f"{measured.method}, {measured.n} × {measured.unit}"
-        table.add_row(place, number(measured), how)
-    console.print(table)
+    rows = {
+        place: (number(measured), f"{measured.method}, {measured.n} × {measured.unit}")
+        for place, measured in measurements(results)
+    }
+    console.print(_table(rows, "measured", "interval from"))
     if "thesis" in results and isinstance(results["thesis"], Mapping):
         thesis = results["thesis"]
         console.print(f"[bold]{thesis['verdict']}[/]: {thesis['deciding_condition']}")
@@ -85,10 +85,23 @@ def _compare(parts: Mapping[str, Mapping[str, Any]], console: Console) -> None:
     else:
         console.print("The settings are the same.")
     found = [dict(measurements(part)) for part in parts.values()]
-    table = Table("", *names, title="Results")
-    for place in dict.fromkeys(place for part in found for place in part):
-        table.add_row(place, *(number(part.get(place)) for part in found))
-    console.print(table)
+    places = dict.fromkeys(place for part in found for place in part)
+    rows = {place: tuple(number(part.get(place)) for part in found) for place in places}
+    console.print(_table(rows, *names))
+
+
+def _table(rows: Mapping[str, tuple[str, ...]], *headings: str) -> Table:
+    """Rows by their place in the results, those of one thing under its name."""
+    table = Table("", *headings)
+    above = ""
+    for place, cells in rows.items():
+        thing, _, name = place.rpartition(".")
+        if thing != above:
+            table.add_section()
+            table.add_row(f"[bold]{thing}[/]")
+            above = thing
+        table.add_row(f"  {name}", *cells)
+    return table
 
 
 def _gather(folder: Path, console: Console) -> None:

@@ -393,15 +393,15 @@ def phase_diagram(results: Results) -> Figure | None:
         return None
     last = max(cell["steps"] for cell in cells)
     panels = (
-        ("overall_efficiency", "efficiency", 0.5),
-        ("selectivity", "selectivity", 0.5),
-        ("deaths_per_1k_steps", "deaths per 1,000 steps", None),
-        ("drop", "drop of true return after its peak", None),
+        ("overall_efficiency", "efficiency", 0.5, (0, 1)),
+        ("selectivity", "selectivity", 0.5, (0, 1)),
+        ("deaths_per_1k_steps", "deaths per 1,000 steps", None, (0, None)),
+        ("drop", "drop of true return after its peak", None, (None, None)),
     )
     figure, grid = figures.canvas(2, 2, width=6.8, height=4.6, sharex=True, sharey=True)
-    for axes, (metric, title, contour) in zip(grid.flat, panels, strict=True):
+    for axes, (metric, title, contour, limits) in zip(grid.flat, panels, strict=True):
         pays, distances, values = _table(cells, metric, last)
-        _heat(figure, axes, pays, distances, values, contour)
+        _heat(figure, axes, pays, distances, values, contour, limits)
         axes.set_title(title)
     for axes in grid[1]:
         axes.set_xlabel("pay for poison (food pays 1)")
@@ -445,17 +445,17 @@ def pay_correlation(results: Results) -> Figure | None:
     ):
         index = 1 if filled else 0
         points = [
-            (cell[key]["value"], cell["overall_efficiency"]["value"])
+            (cell[key]["value"], cell["selectivity"]["value"])
             for cell in shown
-            if cell[key]["value"] is not None and cell["overall_efficiency"]["value"] is not None
+            if cell[key]["value"] is not None and cell["selectivity"]["value"] is not None
         ]
         x, y = np.array(points).T if points else ([], [])
         face = None if filled else "none"
         axes.plot(x, y, markersize=5, markerfacecolor=face, label=label, **figures.point(index))
     axes.axhline(0.5, color=figures.FAINT, linewidth=0.9, linestyle=(0, (2, 2)))
     axes.set_xlabel("correlation of pay with true pay")
-    axes.set_ylabel("efficiency")
-    axes.yaxis.set_major_formatter(_PERCENT)
+    axes.set_ylabel("selectivity")
+    axes.set_ylim(0, 1.02)
     axes.legend(loc="best")
     return figure
 

@@ -75,7 +75,8 @@ def test_one_folder_is_shown_and_drawn_again(results, tmp_path, capsys, monkeypa
     assert command.main([written(tmp_path, bare)]) == 0
     shown = capsys.readouterr().out
     measured = results["modes"]["proxy"]["intervals"]["deaths_per_1k_steps"]
-    (line,) = [row for row in shown.splitlines() if "modes.proxy.deaths_per_1k_steps" in row]
+    proxy = shown[shown.index("modes.proxy") :]
+    line = next(row for row in proxy.splitlines() if "deaths_per_1k_steps" in row)
     assert f"{measured['value']:.0f} [{measured['low']:.0f}, {measured['high']:.0f}]" in line
     assert "3 × run" in line and "supported: " in shown
     assert (tmp_path / "report.html").exists() and (tmp_path / "figures" / "survival.svg").exists()
@@ -90,7 +91,9 @@ def test_two_folders_stand_side_by_side(results, tmp_path, capsys, monkeypatch):
     (size,) = [line for line in lines if "world.size" in line]
     assert size.split()[1:-1] == ["world.size", "│", "50", "│", "100"]
     assert not any("mortal" in line for line in lines)  # the same in both
-    assert any("modes.proxy.selectivity" in line for line in lines)
+    assert any("modes.proxy" in line for line in lines)
+    (own,) = [line for line in lines if "own_return_per_1k_steps" in line]
+    assert own.count("│") == 4
 
 
 def test_a_multirun_is_joined_in_its_folder(sweep, tmp_path, capsys):
