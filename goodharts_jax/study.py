@@ -10,7 +10,7 @@ import importlib.resources
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -445,7 +445,10 @@ def _replay(study: Study, contenders: Mapping[str, Contender]) -> dict[str, Any]
     looks = {name: mode.perceive for name, mode in study.rows.items()}
     for index, name in enumerate(_SHOWN_SCRIPTS):
         shown[name], looks[name] = (jnp.int32(index), params, mode), truth
-    key, world = jax.random.key(study.settings.seed), study.judge_world
+    # All in one world, as full of items as worlds are on average.
+    items = jnp.sum(study.judge_world.items, axis=1, keepdims=True) // 2
+    world = replace(study.judge_world, items=jnp.repeat(items, 2, axis=1))
+    key = jax.random.key(study.settings.seed)
     recordings = {
         name: (looks[name], render.record(key, world, Partial(act, *agent), _REPLAY_STEPS))
         for name, agent in shown.items()

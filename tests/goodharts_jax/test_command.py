@@ -1,0 +1,362 @@
+"""The command as users type it, and the package from Python."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jsonschema
+import numpy as np
+import pytest
+
+import evidence
+import goodharts_jax
+from evidence import runs
+from experiments import goodhart
+from goodharts_jax import study
+
+SCRIPTED = {"random_walk", "omniscient_seeker", "interestingness_seeker", "avoider"}
+# Small enough for a test, and long enough to be interrupted in the middle.
+SMALL = (
+    "budget=smoke",
+    "budget.train_steps=16384",
+    "ppo.num_worlds=64",
+    "ppo.episode_length=64",
+    "network.hidden=[16]",
+)
+MINE = """# @package modes.mine
+sees:
+  food: [1, 0]
+  poison: [0.25, 0.75]
+pays:
+  food: 2
+  poison: -1
+"""
+
+
+class Command:
+    """Runs of the command in one folder, which share their compiled programs."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if k != "HYDRA_FULL_ERROR"}
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        everywhere = [f"compilation_cache={self.folder / 'compiled'}"]
+        return subprocess.Popen(
+            [sys.executable, "-m", "experiments.goodhart", *arguments, *everywhere],
+            cwd=self.folder,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def __call__(self, *arguments: str) -> str:
+        process = self.start(*arguments)
+        output, errors = process.communicate()
+        assert process.returncode == 0, output + errors
+        return output
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    return Command(tmp_path_factory.mktemp("goodhart"))
+
+
+@pytest.fixture(scope="module")
+def interrupted(command):
+    """A run with no mode given, stopped by Ctrl-C once it has kept something."""
+    folder = command.folder / "first"
+    process = command.start(*SMALL, f"hydra.run.dir={folder}")
+    while not (folder / "metrics.jsonl").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    kept = list(runs.read_jsonl(folder / "metrics.jsonl"))
+    return folder, process.returncode, errors, kept
+
+
+@pytest.fixture(scope="module")
+def finished(command, interrupted):
+    """That run, gone on with to its end."""
+    folder = interrupted[0]
+    output = command("resume=first")
+    return folder, output, evidence.load(folder)
+
+
+def checked(folder: Path, modes: set[str], seeds: list[int]) -> dict:
+    """The results in a folder, complete and of these modes and seeds."""
+    results = evidence.load(folder)
+    jsonschema.validate(results, study.schema())
+    assert set(results["modes"]) == modes | SCRIPTED
+    assert results["manifest"]["seeds"] == seeds
+    for mode in results["modes"].values():
+        assert [run["seed"] for run in mode["runs"]] == seeds
+        assert mode["aggregates"]["total_steps"] == 64 * 64 * len(seeds)
+    for name in ("report.html", "report.md"):
+        assert all(mode in (folder / name).read_text("utf-8") for mode in modes)
+    figures = {path.name for path in (folder / "figures").iterdir()}
+    assert {
+        f"{figure}.{kind}" for figure in ("survival", "learning") for kind in ("svg", "png")
+    } <= figures
+    assert json.loads((folder / "replay.json").read_text("utf-8"))
+    return results
+
+
+# ---- one run ------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(interrupted):
+    folder, code, errors, kept = interrupted
+    assert code == 130
+    assert errors.strip().splitlines()[-1] == f"interrupted; go on with resume={folder}"
+    assert "Traceback" not in errors
+    assert any((folder / "checkpoints").iterdir())
+    assert 0 < len(kept) < 6 * 8
+
+
+def test_no_argument_compares_proxy_and_ground_truth(finished):
+    folder, output, _ = finished
+    results = checked(folder, {"ground_truth", "proxy"}, [42, 43, 44])
+    assert results["thesis"]["verdict"] in output
+    assert str(folder.name) + "/report.html" in output
+    assert "Judged by survival" in output
+    assert set(results["modes"]["proxy"]["aggregates"]) == set(
+        results["modes"]["proxy"]["intervals"]
+    ) | {"total_deaths", "total_steps"}
+
+
+def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
+    folder, _, _, kept = interrupted
+    lines = list(runs.read_jsonl(folder / "metrics.jsonl", ("mode", "seed", "steps", "reward")))
+    assert lines[: len(kept)] == kept
+    taken = {(line["mode"], line["seed"], line["steps"]) for line in lines}
+    assert len(lines) == len(taken) == 6 * 8
+    assert max(line["steps"] for line in lines) == 16384
+    for mode in ("ground_truth", "proxy"):
+        for run in finished[2]["modes"][mode]["runs"]:
+            learning = run["training"]
+            assert learning["steps"] == 16384
+            own = [x for x in lines if x["mode"] == mode and x["seed"] == run["seed"]]
+            assert learning["history"]["reward"] == pytest.approx(
+                [line["reward"] for line in own], abs=1e-6
+            )
+
+
+def test_policies_are_judged_again_in_another_world(command, finished):
+    folder, _, first = finished
+    command(
+        *SMALL,
+        "train=false",
+        f"checkpoint={folder}",
+        "evaluation.world=published_eval",
+        "hydra.run.dir=again",
+    )
+    again = checked(command.folder / "again", {"ground_truth", "proxy"}, [42, 43, 44])
+    assert again["manifest"]["configuration"]["world"]["size"] == 100
+    assert again["manifest"]["configuration"]["evaluation_world"]["size"] == 128
+    for mode in ("ground_truth", "proxy"):
+        for a, b in zip(first["modes"][mode]["runs"], again["modes"][mode]["runs"], strict=True):
+            assert a["training"] == b["training"]
+    assert first["modes"]["random_walk"] != again["modes"]["random_walk"]
+    assert not (command.folder / "again" / "metrics.jsonl").exists()
+
+
+def test_a_mode_of_ones_own(command):
+    path = command.folder / "my" / "mode" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(MINE)
+    command(*SMALL, "--config-dir", "my", "mode=mine", "seed=7", "hydra.run.dir=own")
+    results = checked(command.folder / "own", {"mine"}, [7])
+    assert results["manifest"]["configuration"]["modes"]["mine"]["pays"]["food"] == 2
+    measured = results["modes"]["mine"]["aggregates"]
+    assert measured["own_return_per_1k_steps"] == pytest.approx(
+        2 * measured["food_per_1k_steps"] - measured["poison_per_1k_steps"]
+    )
+    assert "thesis" not in results
+
+
+@pytest.mark.full
+def test_sweeps(command):
+    command(
+        *SMALL,
+        "--multirun",
+        "mode=ground_truth,proxy",
+        "seed=42,43",
+        "hydra.sweep.dir=sweep",
+    )
+    folders = [path for path in (command.folder / "sweep").iterdir() if path.is_dir()]
+    found = [evidence.load(folder) for folder in folders]
+    made = {
+        (mode, *results["manifest"]["seeds"])
+        for results in found
+        for mode in results["modes"]
+        if mode not in SCRIPTED
+    }
+    assert len(folders) == 4
+    assert made == {(m, seed) for m in ("ground_truth", "proxy") for seed in (42, 43)}
+
+
+@pytest.mark.full
+def test_all_modes_on_convolutions_in_the_published_world(command):
+    command(
+        "budget=smoke",
+        "mode=all",
+        "runs=1",
+        "network=cnn",
+        "world=published_eval",
+        "hydra.run.dir=all",
+    )
+    results = checked(
+        command.folder / "all",
+        {
+            "ground_truth",
+            "ground_truth_handhold",
+            "ground_truth_blinded",
+            "ground_truth_aliased",
+            "proxy",
+            "proxy_mortal",
+        },
+        [42],
+    )
+    assert results["manifest"]["configuration"]["network"]["features"] == [16, 16]
+    assert results["manifest"]["configuration"]["world"]["size"] == 128
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["proxy", "[ground_truth,proxy]"])
+def test_modes_by_name(command, mode):
+    folder = f"named {mode}".replace("[", "").replace("]", "")
+    command("budget=smoke", f"mode={mode}", "runs=1", f"hydra.run.dir='{folder}'")
+    checked(command.folder / folder, set(mode.strip("[]").split(",")), [42])
+
+
+# ---- bad settings -------------------------------------------------------------------------------
+
+BAD = {
+    "ppo.clip=-1": "ppo.clip=-1: input should be greater than 0",
+    "ppo.epochs=2.5": "ppo.epochs=2.5: input should be a valid integer",
+    "ppo.epochs=many": "ppo.epochs='many': input should be a valid integer",
+    "+ppo.momentum=0.9": "ppo.momentum: no such setting; there are num_worlds, rollout_length",
+    "ppo.lerning_rate=1": "Could not override 'ppo.lerning_rate'",
+    "mode=nonsense": "Could not find 'mode/nonsense'",
+    "study=nonsense": "Could not find 'study/nonsense'",
+    "mode=[]": "modes",
+    "world.size=9": "world.size=9 is smaller than the view; enlarge it to 11 or more",
+    "world.poison=[20,12000]": "do not fit on a 100x100 torus",
+    "world.food=[200,50]": "world.food: [200, 50]: the least number comes first",
+    "world.move_cost=0.00001": "1e-05 is no multiple of 0.0001",
+    "ppo.episode_length=100": "ppo.episode_length=100 is no multiple of ppo.rollout_length=32",
+    "ppo.num_minibatches=3": "ppo.num_worlds=256 does not divide by ppo.num_minibatches=3",
+    "evaluation.survival_horizon=5000": "lies beyond budget.steps_per_world=3000",
+    "evaluation.temperature=0": "evaluation.temperature=0: input should be greater than 0",
+    "evaluation.world=nowhere": "evaluation.world=nowhere",
+    "seed=-1": "seed=-1: input should be greater than or equal to 0",
+    "network.hidden=[0]": "network.hidden.0=0: input should be greater than or equal to 1",
+    "interestingness.food=high": "interestingness.food='high': input should be a valid number",
+    "train=false": "train=false needs checkpoint=",
+    "train=false checkpoint=nowhere": "checkpoint=nowhere: there is no nowhere/config.yaml",
+    "resume=nowhere": "resume=nowhere: there is no nowhere/config.yaml",
+}
+
+
+@pytest.fixture(scope="module")
+def refused(command):
+    """How the command ends with each bad setting, in one process: (exit code, what it said)."""
+    ended = subprocess.run(
+        [sys.executable, __file__],
+        input=json.dumps([arguments.split() for arguments in BAD]),
+        stdout=subprocess.PIPE,
+        cwd=command.folder,
+        env=command.environment,
+        text=True,
+        check=True,
+    )
+    return dict(zip(BAD, json.loads(ended.stdout), strict=True))
+
+
+def _refuse_all(cases: list[list[str]]) -> None:
+    endings = []
+    for arguments in cases:
+        said = io.StringIO()
+        sys.argv = ["goodhart", *arguments, "hydra.run.dir=refused"]
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            try:
+                goodhart.main()
+                code = 0
+            except SystemExit as end:
+                code = end.code
+        endings.append((code, said.getvalue()))
+    print(json.dumps(endings))
+
+
+@pytest.mark.parametrize("arguments", BAD)
+def test_bad_settings_end_in_one_clear_line(refused, arguments):
+    code, said = refused[arguments]
+    assert code not in (0, None)
+    assert BAD[arguments] in said
+    assert "Traceback" not in said
+
+
+def test_a_bad_setting_ends_the_process_with_an_error(command):
+    process = command.start("ppo.clip=-1", "hydra.run.dir=bad")
+    output, errors = process.communicate()
+    assert process.returncode == 2
+    assert errors == "ppo.clip=-1: input should be greater than 0\n"
+    assert output == ""
+
+
+def test_another_runs_policies_are_refused(command, finished):
+    process = command.start(*SMALL, "seed=1", "train=false", f"checkpoint={finished[0]}")
+    assert process.wait() == 2
+    assert process.stderr.read().startswith("seeds: not those that the policies in checkpoint=")
+
+
+# ---- what training has to say -------------------------------------------------------------------
+
+
+def test_steps_to_efficiency_on_synthetic_curves():
+    """8 updates in a row of 99% food: the window that ends with the first such update counts."""
+    food, poison = np.full(30, 0.1), np.where(np.arange(30) < 10, 0.1, 0.0)
+    assert study.steps_to_efficiency(food, poison, steps=1000) == 18_000
+    assert study.steps_to_efficiency(food, 0 * food, steps=1000) == 8_000
+    assert study.steps_to_efficiency(food, 0.011 * food, steps=1000) is None
+    assert study.steps_to_efficiency(0 * food, 0 * food, steps=1000) is None
+    # Fewer updates than that are all the evidence there is.
+    assert study.steps_to_efficiency(food[:3], 0 * food[:3], steps=1000) == 3_000
+
+
+# ---- from Python --------------------------------------------------------------------------------
+
+
+def test_training_in_five_lines():
+    world = goodharts_jax.make_world(12, 2, food=(8, 8), poison=(4, 4))
+    mode = goodharts_jax.make_mode((1, 0), (0, 1), pay_food=1, pay_poison=-2)
+    plan = goodharts_jax.Plan(num_worlds=16, rollout_length=8, episode_length=32)
+    run = jax.jit(goodharts_jax.train, static_argnums=(0, 5))
+    learner, history = run(plan, world, goodharts_jax.make_hyper(3), mode, jax.random.key(0), 3)
+    assert learner.update == 3
+    assert history["reward"].shape == (3,) and np.isfinite(history["reward"]).all()
+
+
+def test_every_public_name_is_there():
+    for name in goodharts_jax.__all__:
+        assert getattr(goodharts_jax, name) is not None
+
+
+def test_loading_in_one_line(finished, tmp_path):
+    assert evidence.load(finished[0])["modes"]["proxy"]["scripted"] is False
+    with pytest.raises(FileNotFoundError, match=r"results\.json does not exist"):
+        evidence.load(tmp_path)
+
+
+if __name__ == "__main__":
+    _refuse_all(json.load(sys.stdin))
