@@ -134,7 +134,7 @@ def test_potential_by_hand(view, expected):
 def test_shaping_by_hand(rows):
     far, near = item_at(-3, 4), item_at(0, -2)  # potentials 1/11 and 1/5
     paid = {name: pay(row, event(), far, near, discount=0.9) for name, row in rows.items()}
-    assert paid["ground_truth_handhold"] == pytest.approx(-0.1 + 0.9 / 5 - 1 / 11)
+    assert paid["ground_truth_handhold"] == pytest.approx(-0.1 + 0.9 / 5 - 1 / 11, abs=1e-6)
     assert paid["ground_truth"] == pytest.approx(-0.1)
     assert paid["proxy"] == 0
     # The dead have no potential: the view after a death is that of a rebirth elsewhere.
