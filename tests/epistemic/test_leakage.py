@@ -38,7 +38,7 @@ LEAKS = {
         c, facts=tuple(f.replace(".", " does not.") if c.gold == "NO" else f for f in c.facts)
     ),
     "a word in the question": lambda c: replace(
-        c, question=("Surely, " if c.gold == "YES" else "Really, ") + c.question
+        c, question=c.question.replace("?", " surely?" if c.gold == "YES" else " really?")
     ),
     "the subject named more often": lambda c: replace(
         c, facts=tuple(f"{f} {c.question}" if c.gold == "UNKNOWN" else f for f in c.facts)
@@ -56,14 +56,14 @@ def test_a_deck_of_the_published_kind_is_refused():
     made = []
     for i in range(60):
         claim = Claim(f"http://r/{i}", "http://r/mouth", f"http://r/sea{i % 7}")
-        ask = f"Is Sea {i % 7} the mouth of River {i}?"
-        fact = f"River {i} mouth Sea {i % 7}"
-        other = f"River {i} mouth Sea {(i + 1) % 7}"
+        ask = f"Is Lake L{i % 7} the mouth of River R{i}?"
+        fact = f"River R{i} mouth Lake L{i % 7}"
+        other = f"River R{i} mouth Lake L{(i + 1) % 7}"
         made += [
             Card(f"E{i}", (fact,), ask, "YES", "E", claim),
             Card(
                 f"C{i}",
-                (other, f"River {i} DOES NOT have mouth: Sea {i % 7}"),
+                (other, f"River R{i} DOES NOT have mouth: Lake L{i % 7}"),
                 ask,
                 "NO",
                 "C",
