@@ -22,7 +22,7 @@ import yaml
 from jax.tree_util import Partial
 from rich.console import Console
 
-from evidence import devices, progress, runs
+from evidence import devices, progress, runs, stats
 from goodharts_jax import phase, population, ppo, render, report, survival, thesis, verification
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
@@ -335,6 +335,12 @@ def _tabulate(
             "scripted": contenders[name].script is not None,
             "aggregates": pooled,
             "intervals": thesis.intervals(entries, shown),
+            "other_intervals": thesis.intervals(entries, shown, stats.other_interval),
+            "spread": thesis.spread(
+                [census.tally.eaten for census in counted],
+                [census.tally.deaths for census in counted],
+                settings.budget.steps_per_world,
+            ),
             "runs": entries,
         }
     return table
