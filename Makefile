@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 ARGS ?=
 
-.PHONY: goodhart kubku epistemic cards eval-kg metrics report all test test-full lint bench clean
+.PHONY: goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint bench clean
 
 goodhart: .venv/made ## agents on the truth and on a proxy, beside each other
 	$(RUN) -m experiments.goodhart $(ARGS)
@@ -13,6 +13,16 @@ kubku: .venv/made ## good and bad knowledge that one sample leaves
 
 epistemic: .venv/made ## does a system know what it doesn't know?
 	$(RUN) -m experiments.epistemic $(ARGS)
+
+cards eval-kg metrics report near_miss: .venv/made ## the stages of the epistemic study, in one folder
+	$(RUN) -m experiments.epistemic stage=$(STAGE_$@) hydra.run.dir=outputs/epistemic/stages $(ARGS)
+STAGE_cards = cards
+STAGE_eval-kg = eval system=kg_oracle
+STAGE_metrics = metrics
+STAGE_report = report
+STAGE_near_miss = near_miss
+
+all: epistemic
 
 test: .venv/made ## what CI runs, in minutes
 	$(RUN) -m pytest -n 2 -m "not full" $(ARGS)

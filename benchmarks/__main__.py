@@ -1,11 +1,15 @@
-"""`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that need no long wait."""
+"""`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that take minutes at most.
+
+Studies are run by name: `rollout_storage` (7 minutes on two cores); and
+`python benchmarks/calibration.py` (10).
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-NAMES = ("worlds", "training", "evaluation", "population", "command")
+NAMES = ("worlds", "training", "evaluation", "population", "command", "oracle", "kubku", "grownet")
 
 
 def main(names: list[str]) -> None:
