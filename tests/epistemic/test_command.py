@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from rich.console import Console
 from epistemic import study
 from epistemic.thesis import is_ideal, load_thesis
 
+# One for all runs of this file, so that only the first compiles.
+CACHE = tempfile.mkdtemp(prefix="compiled-")
 SMALL = [
     "cards.per_type=12",
     "near_miss.num=12",
     "quality.keep=[1,0.5]",
     "quality.wrong=[0]",
-    "compilation_cache=false",
+    f"compilation_cache={CACHE}",
 ]
 
 
