@@ -603,7 +603,7 @@ def _heat(
     rows: Sequence[float],
     values: np.ndarray,
     contour: float | None,
-    limits: tuple[float | None, float | None] = (None, None),
+    limits: tuple[float | None, float | None],
 ) -> None:
     """A heat map whose cells carry their numbers, framed where they cross `contour`."""
     low, high = limits
