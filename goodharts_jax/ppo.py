@@ -333,7 +333,7 @@ def _learn(
         gradient, parts = jax.grad(loss, has_aux=True)(params, batch)
         step, momentum = optimiser.update(gradient, momentum)
         params = jax.tree.map(lambda p, s: p - learning_rate * s, params, step)
-        return (params, momentum), {**parts, "grad_norm": optax.global_norm(gradient)}
+        return (params, momentum), {**parts, "grad_norm": optax.tree.norm(gradient)}
 
     # Whole worlds are shuffled, not single steps: the gather is a few large rows.
     shuffle = jax.vmap(jax.random.permutation, (0, None))
