@@ -146,6 +146,7 @@ def test_nobody_listening_is_an_error():
         ("-5", 0),
         (email.utils.formatdate(time.time() + 3600, usegmt=True), 60),
     ],
+    ids=["seconds", "none", "too long", "no number", "past", "a date"],
 )
 def test_retry_after_is_heeded(server, monkeypatch, header, expected):
     waits = []
