@@ -275,8 +275,8 @@ class Study:
         return assessment.assess(cards, answers, load_thesis(), self._settings.seed)
 
     def _report(self) -> None:
+        verdict = self._json("results")["thesis"]
         page = report.write_page(self._folder)
-        verdict = load(self._folder)["thesis"]
         self._console.print(
             f"The thesis is [bold]{verdict['verdict']}[/]: {verdict['deciding_condition']}"
         )

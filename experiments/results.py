@@ -31,6 +31,10 @@ _PAGES = {
 }
 
 
+# What the page's tables don't show either.
+_SECOND_OPINIONS = ("other_intervals", "spread")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(
@@ -137,7 +141,7 @@ def measurements(
 ) -> Iterator[tuple[str, Measurement]]:
     """Every named Measurement in a results file, with its place; lists are details and left out."""
     for name, entry in node.items():
-        if not isinstance(entry, Mapping):
+        if not isinstance(entry, Mapping) or name in _SECOND_OPINIONS:
             continue
         here = (*place, name)
         if set(Measurement._fields) <= set(entry):

@@ -56,6 +56,8 @@ class Command:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A test run in the background ignores Ctrl-C, and its children would too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
     def __call__(self, *arguments: str) -> str:
@@ -102,7 +104,8 @@ def checked(folder: Path, modes: set[str], seeds: list[int]) -> dict:
         assert [run["seed"] for run in mode["runs"]] == seeds
         assert mode["aggregates"]["total_steps"] == 64 * 64 * len(seeds)
     for name in ("report.html", "report.md"):
-        assert all(mode in (folder / name).read_text("utf-8") for mode in modes)
+        text = (folder / name).read_text("utf-8")
+        assert all(mode.replace("_", " ") in text for mode in modes)
     figures = {path.name for path in (folder / "figures").iterdir()}
     assert {
         f"{figure}.{kind}" for figure in ("survival", "learning") for kind in ("svg", "png")
@@ -147,7 +150,7 @@ def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
             assert learning["steps"] == 16384
             own = [x for x in lines if x["mode"] == mode and x["seed"] == run["seed"]]
             assert learning["history"]["reward"] == pytest.approx(
-                [line["reward"] for line in own], abs=1e-6
+                [line["reward"] for line in own], rel=1e-4
             )
 
 
@@ -174,7 +177,7 @@ def test_a_mode_of_ones_own(command):
     path = command.folder / "my" / "mode" / "mine.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(MINE)
-    command(*SMALL, "--config-dir", "my", "mode=mine", "seed=7", "hydra.run.dir=own")
+    command("--config-dir", "my", *SMALL, "mode=mine", "seed=7", "hydra.run.dir=own")
     results = checked(command.folder / "own", {"mine"}, [7])
     assert results["manifest"]["configuration"]["modes"]["mine"]["pays"]["food"] == 2
     measured = results["modes"]["mine"]["aggregates"]

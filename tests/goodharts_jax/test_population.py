@@ -117,8 +117,9 @@ def other_process(cache):
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
     }
 
-    def start(*arguments):
-        return subprocess.Popen([sys.executable, __file__, *map(str, arguments)], env=environment)
+    def start(*arguments, **variables):
+        command = [sys.executable, __file__, *map(str, arguments)]
+        return subprocess.Popen(command, env=environment | variables)
 
     return start
 
@@ -251,7 +252,7 @@ def test_one_device_and_eight_agree(other_process, tmp_path):
     kept = {}
     for count in (1, 8):
         path = tmp_path / f"{count}.npz"
-        assert other_process("spread", path, count).wait() == 0
+        assert other_process("spread", path, JAX_NUM_CPU_DEVICES=str(count)).wait() == 0
         kept[count] = dict(np.load(path))
     assert kept[1]["devices"] == 1 and kept[8]["devices"] == 8
     for name, one in kept[1].items():
@@ -264,8 +265,7 @@ def test_one_device_and_eight_agree(other_process, tmp_path):
             np.testing.assert_array_equal(eight, one, err_msg=name)
 
 
-def _spread(path, count):
-    jax.config.update("jax_num_cpu_devices", count)
+def _spread(path):
     found = {"devices": np.array(jax.device_count())}
     for size in (1, 3, 8, 11):
         run = over_runs(lambda shared, x, y: (shared * x + y.sum(), y), donate=(2,))
@@ -294,5 +294,5 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["train", folder]:
             _train(Path(folder))
-        case ["spread", path, count]:
-            _spread(Path(path), int(count))
+        case ["spread", path]:
+            _spread(Path(path))
