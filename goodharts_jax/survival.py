@@ -1,6 +1,6 @@
-"""Continuous survival: no episodes, every death counted, rebirth at once (the seed's paradigm).
+"""Continuous survival, as the evaluation protocol has it: no episodes, every death counted.
 
-Lives are counted, never listed. What a run keeps are tables of fixed size, accumulated inside the
+The dead are reborn at once. Lives are counted, never listed. What a run keeps are tables of fixed size, accumulated inside the
 scan, from which rates, Kaplan-Meier curves and both efficiencies follow exactly, however many
 steps were taken. Device counts are int32 and cover one call of `forage`; the host adds them up in
 int64 (`add`).

@@ -114,7 +114,7 @@ def make_world(
     food: tuple[int, int] = (50, 200),
     poison: tuple[int, int] = (20, 100),
 ) -> World:
-    """A world's rules from numbers in energy and items; the seed protocol's table by default."""
+    """A world's rules from numbers in energy and items; the evaluation protocol's by default."""
     return World(
         size=size,
         view_radius=view_radius,

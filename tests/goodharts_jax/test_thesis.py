@@ -169,7 +169,7 @@ def test_comparisons_correct_within_families():
     main = next(row for row in rows if (row["a"], row["b"]) == ("ground_truth", "proxy"))
     assert main["difference"].value == pytest.approx(0.9985 - 0.44)
     assert main["p_one_sided"] == pytest.approx(main["p_two_sided"] / 2)
-    # The seed's rule: 0.05 / 6 for each of six.
+    # The protocol's rule: 0.05 / 6 for each of six.
     assert main["p_two_sided"] < 0.05 / 6
     assert main["label"] == "huge"
     assert main["cohens_d"].value > main["hedges_g"].value > 3
