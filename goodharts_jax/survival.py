@@ -1,9 +1,9 @@
 """Continuous survival, as the evaluation protocol has it: no episodes, every death counted.
 
-The dead are reborn at once. Lives are counted, never listed. What a run keeps are tables of fixed size, accumulated inside the
-scan, from which rates, Kaplan-Meier curves and both efficiencies follow exactly, however many
-steps were taken. Device counts are int32 and cover one call of `forage`; the host adds them up in
-int64 (`add`).
+The dead are reborn at once. Lives are counted, never listed: what a run keeps are tables of fixed
+size, accumulated inside the scan, from which rates, Kaplan-Meier curves and both efficiencies
+follow exactly, however many steps were taken. Device counts are int32 and cover one call of
+`forage`; the host adds them up in int64 (`add`).
 """
 
 from __future__ import annotations
