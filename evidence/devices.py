@@ -43,7 +43,7 @@ def over_runs(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) -> 
     Returns:
       `(shared, *runs) -> results`, jitted, where every leaf of `runs` and `results` has a leading
       axis of runs. On an accelerator a device's runs are vmapped; on a CPU they go one after
-      another, for the caches hold one run and not ten (benchmarks/population.py compares). Runs that
+      another, for caches hold one run and not ten (benchmarks/population.py compares). Runs that
       don't divide among the devices are padded by the last and dropped again.
     """
     compiled: dict[Mesh, Any] = {}
