@@ -14,9 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
-import scipy.special
-import scipy.stats
+import scipy  # its parts load when first used: a second and a half that no start has to pay
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
