@@ -5,7 +5,6 @@ python -m experiments.epistemic domain=countries system=all llm=local
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from evidence import devices
+from evidence.command import errors_in_a_line
 from evidence.runs import write_json
 
 
@@ -23,12 +23,8 @@ from evidence.runs import write_json
 def main(config: DictConfig) -> None:
     """Compose, run, save."""
     folder = Path(HydraConfig.get().runtime.output_dir)
-    try:
+    with errors_in_a_line(f"hydra.run.dir={folder}"):
         run(config, folder)
-    except ValueError as error:
-        sys.exit(_fail(str(error)))
-    except KeyboardInterrupt:
-        sys.exit(_fail(f"interrupted; go on with hydra.run.dir={folder}", code=130))
 
 
 def run(config: DictConfig, folder: Path) -> None:
@@ -52,11 +48,6 @@ class CompareDomains(Callback):
         if len(compared := study.compare(finished)) > 0:
             path = write_json(folder / "comparison.json", compared)
             Console().print(f"The domains compared: {path}", soft_wrap=True)
-
-
-def _fail(message: str, code: int = 2) -> int:
-    Console(stderr=True).print(message, style="red", highlight=False, soft_wrap=True)
-    return code
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ python -m experiments.goodhart mode=proxy seed=42
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evidence import devices
+from evidence.command import errors_in_a_line
 from evidence.config import build
 from evidence.report import number, percent
 from goodharts_jax.settings import Experiment, WorldSettings, read
@@ -37,12 +37,8 @@ _COLUMNS = (
 def main(config: DictConfig) -> None:
     """Compose, run, save."""
     folder = Path(config.resume or HydraConfig.get().runtime.output_dir)
-    try:
+    with errors_in_a_line(f"resume={folder}"):
         run(config, folder)
-    except ValueError as error:
-        sys.exit(_fail(str(error)))
-    except KeyboardInterrupt:
-        sys.exit(_fail(f"interrupted; go on with resume={folder}", code=130))
 
 
 def run(config: DictConfig, folder: Path) -> None:
@@ -101,11 +97,6 @@ def _table(results: dict[str, Any], *, wide: bool) -> Table:
         cells = [show(measured if wide else measured.value) for show, measured in found]
         table.add_row(name, *cells, style="dim" if mode["scripted"] else None)
     return table
-
-
-def _fail(message: str, code: int = 2) -> int:
-    Console(stderr=True).print(message, style="red", highlight=False, soft_wrap=True)
-    return code
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ python -m experiments.results SWEEP             every job of a multirun, side by
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import evidence
+from evidence.command import errors_in_a_line
 from evidence.report import UNDEFINED, number
 from evidence.runs import write_json
 from evidence.stats import Measurement
@@ -35,8 +35,8 @@ _PAGES = {
 _SECOND_OPINIONS = ("other_intervals", "spread")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command; returns its exit code."""
+def main(arguments: list[str] | None = None) -> None:
+    """The command."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.results",
         description=__doc__,
@@ -44,12 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("folder", nargs="+", type=Path, help="output folder of a run or multirun")
     folders = parser.parse_args(arguments).folder
-    try:
+    with errors_in_a_line():
         _look(folders, Console())
-    except (ValueError, FileNotFoundError) as error:
-        Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True)
-        return 2
-    return 0
 
 
 def _look(folders: list[Path], console: Console) -> None:
@@ -161,4 +157,4 @@ def _leaves(node: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -72,7 +72,7 @@ def test_one_folder_is_shown_and_drawn_again(results, tmp_path, capsys, monkeypa
     monkeypatch.setenv("COLUMNS", "200")
     bare = {key: results[key] for key in ("manifest", "modes", "ratios", "thesis")}
     bare["modes"] = {name: results["modes"][name] for name in ("proxy", "random_walk")}
-    assert command.main([written(tmp_path, bare)]) == 0
+    command.main([written(tmp_path, bare)])
     shown = capsys.readouterr().out
     measured = results["modes"]["proxy"]["intervals"]["deaths_per_1k_steps"]
     proxy = shown[shown.index("modes.proxy") :]
@@ -86,7 +86,7 @@ def test_two_folders_stand_side_by_side(results, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     small = written(tmp_path / "small", part(results, ["proxy"], [42], world={"size": 50}))
     large = written(tmp_path / "large", part(results, ["proxy"], [42], world={"size": 100}))
-    assert command.main([small, large]) == 0
+    command.main([small, large])
     lines = capsys.readouterr().out.splitlines()
     (size,) = [line for line in lines if "world.size" in line]
     assert size.split()[1:-1] == ["world.size", "│", "50", "│", "100"]
@@ -99,7 +99,7 @@ def test_two_folders_stand_side_by_side(results, tmp_path, capsys, monkeypatch):
 def test_a_multirun_is_joined_in_its_folder(sweep, tmp_path, capsys):
     for name, job in sweep.items():
         written(tmp_path / name, job)
-    assert command.main([str(tmp_path)]) == 0
+    command.main([str(tmp_path)])
     assert "6 jobs joined" in capsys.readouterr().out
     assert len(command._jobs(tmp_path)) == 6  # the joined result is not a job
     joined = evidence.load(tmp_path)
@@ -108,7 +108,9 @@ def test_a_multirun_is_joined_in_its_folder(sweep, tmp_path, capsys):
 
 
 def test_a_folder_without_results_is_one_clear_line(tmp_path, capsys):
-    assert command.main([str(tmp_path)]) == 2
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(tmp_path)])
+    assert ended.value.code == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.count("\n") == 1
     assert "there is no results.json in it or below it" in captured.err
