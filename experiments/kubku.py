@@ -5,7 +5,6 @@ python -m experiments.kubku budget=smoke
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evidence import devices
+from evidence.command import errors_in_a_line
 from evidence.report import number
 from evidence.runs import write_json
 
@@ -25,12 +25,8 @@ from evidence.runs import write_json
 def main(config: DictConfig) -> None:
     """Compose, run, save."""
     folder = Path(config.resume or HydraConfig.get().runtime.output_dir)
-    try:
+    with errors_in_a_line(f"resume={folder}"):
         run(config, folder)
-    except ValueError as error:
-        sys.exit(_fail(str(error)))
-    except KeyboardInterrupt:
-        sys.exit(_fail(f"interrupted; go on with resume={folder}", code=130))
 
 
 def run(config: DictConfig, folder: Path) -> None:
@@ -67,11 +63,6 @@ def _table(found: dict[str, Any]) -> Table:
                 names = ("KU_avg", "BKU_avg", "induced_KU", "induced_BKU")
                 table.add_row(family, learner, base, *(number(of_base[n], 2) for n in names))
     return table
-
-
-def _fail(message: str, code: int = 2) -> int:
-    Console(stderr=True).print(message, style="red", highlight=False, soft_wrap=True)
-    return code
 
 
 if __name__ == "__main__":
