@@ -1,14 +1,21 @@
-"""A deck as a task of EleutherAI's lm-evaluation-harness."""
+"""What a study leaves for others: its deck as a task of lm-evaluation-harness, a model's replies.
+
+python -m epistemic.export FOLDER > replies.jsonl         for llm=recorded llm.replies=replies.jsonl
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from epistemic.cards import Card
+from epistemic.evaluate import read_rows
+from epistemic.systems import NEED_A_MODEL
 from epistemic.systems.language import prompt_with_facts
 from evidence.runs import write_text
 
@@ -51,3 +58,32 @@ def write_lm_eval_task(cards: Sequence[Card], folder: str | Path, name: str) -> 
         "metadata": {"version": 1.0},
     }
     return write_text(folder / f"{name}.yaml", yaml.safe_dump(task, sort_keys=False))
+
+
+def replies(folder: str | Path) -> Iterator[dict[str, Any]]:
+    """A language model's replies in a study's folder, each prompt once, with the deck's hash.
+
+    Raises:
+      ValueError: the folder holds none, or a call failed; run the study again, and it is repeated.
+    """
+    answered = Path(folder) / "answers"
+    deck = json.loads((Path(folder) / "cards.json").read_text(encoding="utf-8"))["hash"]
+    seen = set()
+    for name in NEED_A_MODEL:
+        if not (answered / f"{name}.jsonl").exists():
+            continue
+        for row in read_rows(answered / f"{name}.jsonl").values():
+            if row["error"] is not None:
+                raise ValueError(
+                    f"{answered}/{name}.jsonl: no reply to {row['id']}, {row['error']}"
+                )
+            if row["prompt"] not in seen:
+                seen.add(row["prompt"])
+                yield {key: row[key] for key in ("prompt", "raw", "confidence")} | {"deck": deck}
+    if not seen:
+        raise ValueError(f"{answered} holds no replies of a language model")
+
+
+if __name__ == "__main__":
+    for reply in replies(sys.argv[1]):
+        print(json.dumps(reply, ensure_ascii=False))

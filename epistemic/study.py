@@ -20,7 +20,7 @@ from rich.console import Console
 from epistemic import assessment, report
 from epistemic.cards import Card, deck_hash, read_cards, write_cards
 from epistemic.decks import CardSettings, deck_graph, make_cards
-from epistemic.domain import Domain, DomainSettings, degrade, load_domain
+from epistemic.domain import Domain, DomainSettings, degrade, find, load_domain
 from epistemic.evaluate import evaluate, read_rows, run_digest
 from epistemic.export import write_lm_eval_task
 from epistemic.graph import Graph
@@ -34,7 +34,7 @@ from epistemic.thesis import load_thesis
 from evidence import load
 from evidence.config import Settings, build
 from evidence.models import Model, ModelSettings, open_model
-from evidence.runs import manifest, write_json, write_text
+from evidence.runs import manifest, read_jsonl, write_json, write_text
 
 Stage = Literal["all", "cards", "near_miss", "eval", "metrics", "report", "export"]
 
@@ -167,7 +167,7 @@ class Study:
         skipped: dict[str, str] = {}
         settings = self._settings
         cards = self._deck("cards")
-        with open_model(settings.llm) as model:
+        with open_model(self._asked()) as model:
             known = self._known(settings.cards, settings.kg.keep, settings.kg.wrong)
             self._answer(cards, self._folder, known, model, skipped)
             if (self._folder / "near_miss.jsonl").exists():
@@ -179,6 +179,24 @@ class Study:
                 self._answer(near, self._folder / "near_miss", known, model, skipped)
         write_json(self._folder / "skipped.json", skipped)
         write_json(self._folder / "quality.json", self._sweep(cards))
+
+    def _asked(self) -> ModelSettings:
+        """The model's settings; recorded replies are found where they lie, and fit this deck."""
+        asked = self._settings.llm
+        if asked.source != "recorded" or asked.replies is None:
+            return asked
+        try:
+            path = find(asked.replies)
+        except ValueError:
+            raise ValueError(f"llm.replies: {asked.replies} does not exist") from None
+        recorded = {row.get("deck") for row in read_jsonl(path)} - {None}
+        here = self._json("cards")["hash"]
+        if recorded - {here}:
+            raise ValueError(
+                f"llm.replies: {path.name} answers the deck {', '.join(recorded)}, this one is "
+                f"{here}: leave `cards` and the graph as they were when it was recorded"
+            )
+        return asked.model_copy(update={"replies": str(path)})
 
     def _answer(
         self,
@@ -229,8 +247,12 @@ class Study:
         return degrade(known, iris, keep, wrong, self._settings.seed)
 
     def _sweep(self, cards: list[Card]) -> list[dict[str, Any]]:
-        """How the licence fares as the graph gets worse, alone and over the model's replies."""
+        """How the licence fares as the graph gets worse, alone and over the model's replies.
+
+        The replies stay those to the facts of the graph as systems know it.
+        """
         thesis = load_thesis()
+        cards = [card for card in cards if card.requires != "graph"]
         replies = self._folder / "answers" / f"{thesis.unlicensed}.jsonl"
         points = []
         for wrong in self._settings.quality.wrong:

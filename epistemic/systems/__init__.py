@@ -41,7 +41,7 @@ __all__ = [
 
 CONTROLS = ("always_yes", "always_no", "always_unknown", "random", "entailed_no", "surface")
 """Answerers that must not look ideal; shown beside the ranked systems."""
-NEED_A_MODEL = ("llm", "rag", "graph_rag", "graph_rag_unlicensed")
+NEED_A_MODEL = ("llm", "llm_without_facts", "rag", "graph_rag", "graph_rag_unlicensed")
 REFERENCE = "kg_oracle"
 """Decides the gold answers, and so is not ranked."""
 
@@ -51,7 +51,6 @@ class SystemSettings(Settings):
 
     Attributes:
       names: the systems, by name.
-      facts: whether `llm` sees the card's facts and rules.
       retriever: what `rag` finds sentences by: "bm25" or "minilm" (extra `rag`).
       top_k: sentences that `rag` puts into a prompt.
       neighbours: triples that `graph_rag` puts into a prompt.
@@ -60,7 +59,6 @@ class SystemSettings(Settings):
     """
 
     names: tuple[str, ...]
-    facts: bool = True
     retriever: Literal["bm25", "minilm"] = "bm25"
     top_k: int = Field(5, ge=1)
     neighbours: int = Field(12, ge=1)
@@ -119,10 +117,6 @@ def _model(setting: Setting) -> Model:
     return setting.model
 
 
-def _llm(setting: Setting) -> System:
-    return Asked(_model(setting), card_facts if setting.settings.facts else None)
-
-
 def _rag(setting: Setting) -> System:
     corpus = corpus_of(setting.domain, setting.graph)
     retriever: Retriever = BM25(corpus) if setting.settings.retriever == "bm25" else MiniLM(corpus)
@@ -162,7 +156,8 @@ _BUILDERS: dict[str, Callable[[Setting], System]] = {
     "graph_rag": lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)),
     "graph_rag_unlicensed": _graph_rag_unlicensed,
     "rag": _rag,
-    "llm": _llm,
+    "llm": lambda s: Asked(_model(s), card_facts),
+    "llm_without_facts": lambda s: Asked(_model(s), None),
     "replay": _replay,
     "custom": _custom,
     "always_yes": lambda s: Always(Answer.YES),

@@ -82,11 +82,15 @@ class GraphFacts:
 
 
 def prompt_with_facts(facts: Sequence[str], rules: Sequence[str], question: str) -> str:
-    """The prompt that every system with facts sends; the contract that `evidence.answers` reads."""
-    lines = ["Answer the question from the facts alone.", "", "Facts:"]
-    lines += [f"- {fact}" for fact in facts] or ["- (none)"]
+    """The prompt that every system with facts sends; the contract that `evidence.answers` reads.
+
+    Rules come first and in one order: prompts about one predicate then begin alike, and a server
+    that keeps what it has read starts after that.
+    """
+    lines = ["Answer the question from the facts alone."]
     if rules:
-        lines += ["", "Rules:", *(f"- {rule}" for rule in rules)]
+        lines += ["", "Rules:", *(f"- {rule}" for rule in sorted(rules))]
+    lines += ["", "Facts:", *([f"- {fact}" for fact in facts] or ["- (none)"])]
     lines += [
         "",
         f"Question: {question}",
@@ -98,7 +102,7 @@ def prompt_with_facts(facts: Sequence[str], rules: Sequence[str], question: str)
 
 
 def prompt_without_facts(question: str) -> str:
-    """The prompt of `llm` with `system.facts=false`."""
+    """The prompt of `llm_without_facts`."""
     return f"Question: {question}\n\nReply with one word: YES, NO, or UNKNOWN if you do not know."
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from epistemic.cards import Claim, write_cards
 from epistemic.export import write_lm_eval_task
-from epistemic.systems import CONTROLS, NAMES, SystemSettings, build_system, query_of
+from epistemic.systems import CONTROLS, NAMES, NEED_A_MODEL, SystemSettings, build_system, query_of
 from epistemic.systems.base import Query, Response
 from epistemic.systems.controls import Always, EntailedNo, Random
 from epistemic.systems.language import Asked, card_facts
@@ -79,11 +79,11 @@ def test_the_prompt_holds_facts_rules_question_and_no_label(deck):
     assert model.prompts[0].splitlines() == [
         "Answer the question from the facts alone.",
         "",
-        "Facts:",
-        "- Paris is the capital of France.",
-        "",
         "Rules:",
         "- A country has one capital.",
+        "",
+        "Facts:",
+        "- Paris is the capital of France.",
         "",
         "Question: Is Madrid the capital of France?",
         "",
@@ -274,7 +274,7 @@ def test_a_bad_target_is_named(target, message):
         build_system("custom", setting(target=target))
 
 
-@pytest.mark.parametrize("name", ["llm", "rag", "graph_rag", "graph_rag_unlicensed"])
+@pytest.mark.parametrize("name", NEED_A_MODEL)
 def test_systems_that_need_a_model_say_so(name):
     with pytest.raises(ValueError, match=f"system {name} asks a language model"):
         build_system(name, setting())
