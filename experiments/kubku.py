@@ -40,6 +40,10 @@ def run(config: DictConfig, folder: Path) -> None:
 
     start = time.perf_counter()
     study = Study(read(plain), folder, console)
+    if study.settings.stage == "export":
+        for path in study.export():
+            console.print(f"Samples: {path}", soft_wrap=True)
+        return
     study.run()
     if study.settings.stage == "base":
         console.print(f"Base states: {study.settings.cache}", soft_wrap=True)

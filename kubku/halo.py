@@ -96,13 +96,13 @@ class Learner(NamedTuple):
     """Three pure functions, written for one sample and one query; the protocol vectorises them.
 
     Attributes:
-      init: key -> state; the base state called by the first name in `bases`.
+      init: key -> state.
       learn: (state, sample) -> state; exposure to one sample. It may read `exposure`, `label` and
         `shown`; the audit catches one that reads the halo's answers.
       answer: (state, query) -> f32[3], scores for NO, UNKNOWN, YES: not negative, sum 1. A pure
         read. Doubt belongs on UNKNOWN, because `decide` sees nothing else of it.
       bases: how each base state is made from `init`'s: name -> (state, samples, key) -> state,
-        samples being the pretraining split. The first maps to None: `init`'s state as it is.
+        samples being the pretraining split; None stands for `init`'s state as it is.
       trials: the settings that tuning may choose from, as fields of the state; the same number for
         every learner that has any, so that all have the same search budget.
       chunk: samples evaluated side by side; their states together should fit the cache.

@@ -11,11 +11,16 @@ from matplotlib.figure import Figure
 from evidence import figures, load
 from evidence.report import render
 from evidence.runs import write_text
-from kubku.learners import CONTEXT, CONTROLS, GRADIENT, GROWNET
+from kubku.learners import CONTEXT, CONTROLS, GRADIENT, GROWNET, REPLAY
 
 Results = Mapping[str, Any]
 ANSWERS = ("no", "unknown", "yes", "invalid", "error")
-_GROUPS = (("gradient", GRADIENT), ("read into a state", CONTEXT), ("GrowNet", GROWNET))
+_GROUPS = (
+    ("gradient", GRADIENT),
+    ("read into a state", CONTEXT),
+    ("GrowNet", GROWNET),
+    ("gradient, replaying", REPLAY),
+)
 
 
 def write(folder: str | Path) -> Path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         entry = families.setdefault(family, {"learners": {}, "streaming": {}})
         of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
         of_learner["base_states"][base] = summary(replicates, others)
-        streamed = streaming(replicates[0])
+        streamed = streaming(replicates)
         if streamed:
             entry["streaming"].setdefault(learner, {})[base] = streamed
     for name, entry in families.items():
@@ -92,10 +93,10 @@ def schema() -> dict[str, Any]:
     return json.loads(resources.files("kubku").joinpath("results.schema.json").read_text())
 
 
-def _mean(groups: list[np.ndarray]) -> Measurement:
-    """The mean over samples, then replicates; with one replicate, samples are all there is."""
+def _mean(groups: list[np.ndarray], unit: str = "sample") -> Measurement:
+    """The mean over units, then replicates; with one replicate, units are all there is."""
     if len(groups) == 1:
-        return stats.cluster_bootstrap(groups[0], lambda t: t, "sample", resamples=RESAMPLES)
+        return stats.cluster_bootstrap(groups[0], lambda t: t, unit, resamples=RESAMPLES)
     return stats.hierarchical_bootstrap(groups, lambda t: t, "replicate", resamples=RESAMPLES)
 
 
@@ -165,8 +166,8 @@ def _by_k(replicates: Replicates) -> list[dict[str, Any]]:
     return [
         {
             "K": steps,
-            "KU_avg": _mean([cell["steps.ku"][at] for cell in replicates]),
-            "BKU_avg": _mean([cell["steps.bku"][at] for cell in replicates]),
+            "KU_avg": _mean([cell["steps.ku"][at] for cell in replicates if "steps.ku" in cell]),
+            "BKU_avg": _mean([cell["steps.bku"][at] for cell in replicates if "steps.bku" in cell]),
         }
         for at, steps in enumerate(STEPS)
     ]
@@ -182,34 +183,34 @@ def _drift(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[str
     }
     for world, elsewhere in others.items():
         if elsewhere:
-            paired = zip(replicates, elsewhere, strict=True)
+            paired = zip(replicates, elsewhere, strict=False)  # the first replicates alone
             found[f"signed_less_{world}"] = _mean([a["signed"] - b["signed"] for a, b in paired])
     return found
 
 
-def streaming(cell: Mapping[str, Any]) -> dict[str, Any]:
+def streaming(replicates: Replicates) -> dict[str, Any]:
     """Gains along streams and what is left of them later; streams are the unit."""
-    if "stream.after.ku" not in cell:
+    if "stream.after.ku" not in replicates[0]:
         return {}
 
-    def mean(values: np.ndarray) -> Measurement:
-        return stats.interval(values, "stream")
+    def mean(of: Callable[[Mapping[str, Any]], np.ndarray]) -> Measurement:
+        return _mean([of(cell).mean(1) for cell in replicates], "stream")
 
-    gain = {
-        name: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"] for name in ("ku", "bku")
-    }
+    def gain(name: str) -> Measurement:
+        return mean(lambda cell: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"])
+
+    def by_time(name: str) -> np.ndarray:
+        return np.mean([cell[f"stream.after.{name}"].mean(0) for cell in replicates], 0)
+
+    kept = [lag for lag in protocol.LAGS if f"stream.lag{lag}.ku" in replicates[0]]
     return {
-        "delta_KU": mean(gain["ku"].mean(1)),
-        "delta_BKU": mean(gain["bku"].mean(1)),
-        "KU_by_time": cell["stream.after.ku"].mean(0),
-        "BKU_by_time": cell["stream.after.bku"].mean(0),
+        "delta_KU": gain("ku"),
+        "delta_BKU": gain("bku"),
+        "KU_by_time": by_time("ku"),
+        "BKU_by_time": by_time("bku"),
         "retention": {
-            "0": mean(cell["stream.after.ku"].mean(1)),
-            **{
-                str(lag): mean(cell[f"stream.lag{lag}.ku"].mean(1))
-                for lag in protocol.LAGS
-                if f"stream.lag{lag}.ku" in cell
-            },
+            "0": mean(itemgetter("stream.after.ku")),
+            **{str(lag): mean(itemgetter(f"stream.lag{lag}.ku")) for lag in kept},
         },
     }
 

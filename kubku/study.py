@@ -35,7 +35,7 @@ from kubku.grownet.learners import growth_history
 from kubku.halo import Kind, Learner, Samples, State, decide
 from kubku.learners import language_model
 from kubku.scoring import Scores, score_batch
-from kubku.tasks import FAMILIES, Family, generate, say, story
+from kubku.tasks import FAMILIES, Family, generate, jsonl, say, story
 
 LANGUAGE_MODEL = "language_model"
 STEPS = (0, 1, 2, 4, 8, 16)
@@ -57,7 +57,8 @@ class Budget(Settings):
       validation: samples that settings are tuned on.
       pretrain: samples that base states are made from.
       sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
-      base_seeds, generator_seeds: replicates are all their combinations.
+      base_seeds, generator_seeds: replicates are all their combinations. The sweep over steps and
+        the other worlds are there for the first replicate alone.
       training: of gradient learners' and readers' base states.
     """
 
@@ -119,7 +120,7 @@ class Experiment(Settings):
     learner: LearnerSettings
     task: TaskSettings
     llm: ModelSettings
-    stage: Literal["all", "base", "evaluate"] = "all"
+    stage: Literal["all", "base", "evaluate", "export"] = "all"
     worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
     seed: int = Field(ge=0)
     cache: str
@@ -178,8 +179,6 @@ class Study:
         self.settings, self.folder, self.console = settings, folder, console
         self._own: tuple[Family, Samples] | None = None
         if settings.task.path is not None:
-            from kubku.tasks import jsonl
-
             self._own = jsonl.read(settings.task.path)
 
     def _same_settings(self) -> None:
@@ -190,6 +189,9 @@ class Study:
         """
         path = self.folder / "settings.json"
         own = json.loads(self.settings.model_dump_json(exclude=_NOT_IN_CELLS))
+        # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
+        own["budget"].pop("base_seeds")
+        own["worlds"] = own["worlds"][:1]
         if not path.exists():
             write_json(path, own)
             return
@@ -287,20 +289,21 @@ class Study:
             write_json(path, {"samples": history.samples, **total})
 
     def cells(self) -> Iterator[Cell]:
-        """All cells, those of one family and learner together, so that they share compilations."""
+        """All cells, one replicate after the other: stopped early, a run has whole replicates."""
         budget = self.settings.budget
         first, *others = self.settings.worlds
-        for name in self.settings.task.families:
-            family = self.family(name)
-            for learner in self.settings.learner.names:
-                if learner == LANGUAGE_MODEL or self._cannot(learner, family):
-                    continue
-                for base, make in self.learner(learner, name).bases.items():
-                    if name == "jsonl" and make is not None:
+        for replicate in range(budget.base_seeds * budget.generator_seeds):
+            for name in self.settings.task.families:
+                family = self.family(name)
+                for learner in self.settings.learner.names:
+                    if learner == LANGUAGE_MODEL or self._cannot(learner, family):
                         continue
-                    # A base state that nothing was learnt for is the same in every world.
-                    for world in (first, *(others if make is not None else ())):
-                        for replicate in range(budget.base_seeds * budget.generator_seeds):
+                    for base, make in self.learner(learner, name).bases.items():
+                        if name == "jsonl" and make is not None:
+                            continue
+                        yield Cell(name, learner, base, first, replicate)
+                        # A base state that nothing was learnt for is the same in every world.
+                        for world in others if make is not None and replicate == 0 else ():
                             yield Cell(name, learner, base, world, replicate)
 
     def _cannot(self, learner: str, family: Family) -> bool:
@@ -349,8 +352,7 @@ class Study:
 
     def seeds(self, replicate: int) -> tuple[int, int]:
         """Base-state seed and generator seed of a replicate."""
-        budget = self.settings.budget
-        generator, base = divmod(replicate, budget.base_seeds)
+        base, generator = divmod(replicate, self.settings.budget.generator_seeds)
         return self.settings.seed + base, generator
 
     def base_state(self, cell: Cell) -> tuple[State, float]:
@@ -399,8 +401,9 @@ class Study:
         tuned = protocol.tune(learner, base, validation)
         state = protocol.with_trial(base, tuned.trial)
         found: dict[str, Any] = {}
-        if data.pairs.label.shape[0]:
-            found |= self._drift(learner, state, tuned.threshold, data.pairs)
+        pairs = _rows(data.pairs, few)
+        if pairs.label.shape[0]:
+            found |= self._drift(learner, state, tuned.threshold, pairs)
         if cell.world == self.settings.worlds[0]:
             test = _rows(data.test, few)
             exposing = time.perf_counter()
@@ -412,11 +415,11 @@ class Study:
                 marked = protocol.judged(scores, tuned.threshold, test)
                 found |= {f"{when}.{name}": np.asarray(x) for name, x in marked._asdict().items()}
             found["audit"] = protocol.audit(learner, state, _rows(test, slice(0, 32)))
-            found |= self._by_steps(
-                learner, state, tuned.threshold, _rows(test, slice(0, budget.sweep))
-            )
             if cell.replicate == 0:
-                found |= self._streaming(learner, state, tuned.threshold, data.streams)
+                found |= self._by_steps(
+                    learner, state, tuned.threshold, _rows(test, slice(0, budget.sweep))
+                )
+            found |= self._streaming(learner, state, tuned.threshold, data.streams)
         note = {
             **protocol.describe(tuned),
             "seconds": time.perf_counter() - clock,
@@ -478,6 +481,16 @@ class Study:
                 marked = _marked(said.later[:, lag:, at], threshold, earlier)
                 found[f"stream.lag{lag}.ku"] = np.asarray(marked.ku)
         return found
+
+    def export(self) -> list[Path]:
+        """The test split and the pairs of each family as JSONL, in words and in tokens."""
+        written = []
+        for name in self.settings.task.families:
+            data = self.data(name, self.settings.worlds[0], 0)
+            for split, samples in (("test", data.test), ("pairs", data.pairs)):
+                path = self.folder / "samples" / f"{name}.{split}.jsonl"
+                written.append(jsonl.write(path, self.family(name), samples))
+        return written
 
     def examples(self) -> list[dict[str, Any]]:
         """Some samples of each family in words, with the right answers, for the browser."""

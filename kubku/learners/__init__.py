@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any
 
 from kubku import base_states
 from kubku.base_states import Training
-from kubku.halo import EXPOSURES, Learner, features, token_features
+from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.controls import controls
-from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner
+from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
 from kubku.tasks import Family
 
 CONTROLS = (
@@ -23,11 +24,12 @@ CONTROLS = (
     "generator_oracle",
 )
 GRADIENT = ("mlp", "cnn", "gru", "transformer")
+REPLAY = ("mlp_replay",)
 CONTEXT = ("gru_context", "transformer_context")
 GROWNET = ("grownet_lookup", "grownet_vote", "grownet_two_layer")
 OF_FAMILY = ("cnn", "generator_oracle")
 """Those that depend on the family; the others are the same program for each."""
-NAMES = (*GRADIENT, *CONTEXT, *GROWNET, *CONTROLS)
+NAMES = (*GRADIENT, *REPLAY, *CONTEXT, *GROWNET, *CONTROLS)
 
 
 def make(name: str, family: Family, training: Training) -> Learner:
@@ -44,23 +46,30 @@ def make(name: str, family: Family, training: Training) -> Learner:
         raise ValueError(
             f"learner.names: cnn needs a family laid out in space; {family.name} isn't"
         )
-    makers: dict[str, Callable[[], Learner]] = {
-        "mlp": lambda: gradient_learner(MLP(), features, chunk=8),
-        "cnn": lambda: gradient_learner(CNN(family.canvas), features, chunk=8),
-        "gru": lambda: gradient_learner(GRU(), token_features, chunk=8),
-        "transformer": lambda: gradient_learner(Transformer(), token_features, chunk=8),
-        "gru_context": lambda: context_learner(GRUReader(), chunk=64),
-        "transformer_context": lambda: context_learner(TransformerReader(), chunk=32),
+    networks: dict[str, Callable[[], tuple[Any, Callable, int]]] = {
+        "mlp": lambda: (MLP(), features, 8),
+        "cnn": lambda: (CNN(family.canvas), features, 8),
+        "gru": lambda: (GRU(), token_features, 8),
+        "transformer": lambda: (Transformer(), token_features, 8),
     }
-    if name not in makers:
+    own = name.removesuffix("_replay")
+    if name in (*GRADIENT, *REPLAY):
+        network, encode, chunk = networks[own]()
+        # A replaying learner keeps as many items as a sample states facts.
+        learner = gradient_learner(network, encode, chunk, replayed=0 if own == name else FACTS)
+        bases = base_states.of(learner, training, one_step(network, encode))
+        return learner._replace(bases=bases if own == name else base_states.replaying(bases))
+    if name == "gru_context":
+        learner = context_learner(GRUReader(), chunk=64)
+    elif name == "transformer_context":
+        learner = context_learner(TransformerReader(), chunk=32)
+    else:
         raise ValueError(
             f"learner.names: no learner is called {name!r}; there are {', '.join(NAMES)}"
         )
-    learner = makers[name]()
     bases = base_states.of(learner, training)
-    if name in CONTEXT:
-        # Reading is only learnt by being trained through it.
-        bases.pop("marginal")
+    # Reading is only learnt by being trained through it.
+    bases.pop("marginal")
     return learner._replace(bases=bases)
 
 

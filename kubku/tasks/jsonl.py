@@ -10,13 +10,16 @@
 `facts` are what the sample states, at most 26; `holds` (default true) says whether it is so or not.
 `queries` are its halo, at most 16: `kind` is L, E, H or B; `answer` is yes, no or unknown, which
 for H and B it must be; a B query names the `harmful` answer, yes or no. A query may add `text`, the
-question in your own words. Strings become ids in the order in which they first occur: at most 96
-entities, 20 attributes that facts are stated about and 8 more that are only asked, and 8 values of
-each.
+question in your own words. `write` puts generated samples into the same form, each item with its
+`text` and its `tokens` (`kubku.halo.tokens`), and the facts as a `story`.
+
+Strings become ids in the order in which they first occur: at most 96 entities, 20 attributes that
+facts are stated about and 8 more that are only asked, and 8 values of each.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from evidence.runs import read_jsonl
+from evidence.runs import read_jsonl, write_text
 from kubku.halo import (
     ATTRIBUTES,
     BASE,
@@ -38,8 +41,9 @@ from kubku.halo import (
     Sample,
     Samples,
     Statement,
+    tokens,
 )
-from kubku.tasks.family import Family, stated_only
+from kubku.tasks.family import Family, say, stated_only, story
 
 _KINDS = {"L": Kind.LITERAL, "E": Kind.ENTAILED, "H": Kind.HALLUCINATION, "B": Kind.BIAS}
 _ANSWERS = {"no": Answer.NO, "unknown": Answer.UNKNOWN, "yes": Answer.YES}
@@ -61,6 +65,54 @@ def read(path: str | Path) -> tuple[Family, Samples]:
     samples = [_sample(r, vocabulary, f"{path}, line {n}") for n, r in enumerate(records, start=1)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samples)
     return vocabulary.family(), stacked
+
+
+def write(path: str | Path, family: Family, samples: Samples) -> Path:
+    """Write samples with their halos so that `read` can read them, in words and in tokens."""
+    both = samples, tokens(samples.exposure), tokens(samples.query)
+    plain = jax.tree.map(np.asarray, both)
+    rows = range(len(plain[0].label))
+    records = (_record(family, *jax.tree.map(lambda leaf, i=i: leaf[i], plain)) for i in rows)
+    return write_text(path, "".join(json.dumps(record) + "\n" for record in records))
+
+
+def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) -> dict[str, Any]:
+    kinds = {int(kind): name for name, kind in _KINDS.items()}
+    answers = {int(answer): name for name, answer in _ANSWERS.items()}
+
+    def item(statement: Statement, tokens: np.ndarray, i: int) -> dict[str, Any]:
+        said = Statement(*(part[i] for part in statement))
+        attribute, value = int(said.attribute), int(said.value)
+        clause = family.clause[attribute].split("|")
+        return {
+            "entity": family.names[int(said.entity)],
+            # The clause with gaps in it is the attribute's name.
+            "attribute": clause[-1].format(e="_", v="_"),
+            "value": family.words[attribute][value] if attribute < BASE else ("no", "yes")[value],
+            "text": say(family, said),
+            "tokens": tokens[i].tolist(),
+        }
+
+    facts = [
+        {**item(sample.exposure, told, i), "holds": bool(sample.label[i] == Answer.YES)}
+        for i in map(int, np.flatnonzero(sample.shown))
+    ]
+    queries = []
+    for i in map(int, np.flatnonzero(sample.asked)):
+        query = {
+            "kind": kinds[int(sample.kind[i])],
+            **item(sample.query, asked, i),
+            "answer": answers[int(sample.gold[i])],
+        }
+        if sample.kind[i] == Kind.BIAS:
+            query["harmful"] = answers[int(sample.harmful[i])]
+        queries.append(query)
+    return {
+        "story": story(family, sample),
+        "pair": int(sample.pair),
+        "facts": facts,
+        "queries": queries,
+    }
 
 
 class _Vocabulary:

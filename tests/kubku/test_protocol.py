@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -18,7 +17,7 @@ from kubku.base_states import Training
 from kubku.halo import EXPOSURES, Kind, Learner, features, token_features
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.controls import controls
-from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner
+from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
 from kubku.tasks import FAMILIES, generate
 
 TRAINING = Training(updates=3, batch=4, rate=1e-2)
@@ -95,25 +94,28 @@ def test_padding_teaches_nothing(mlp, samples):
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-def test_first_order_gradient_through_learning(mlp, samples):
-    """d/d params of f(learn(params)) is f' at the learnt weights, as if they were a constant."""
+def test_the_step_that_meta_is_trained_through_is_a_step_of_learn(mlp, samples):
+    """One step at rate 1, each weight at a pace of its own; and its derivative to both orders."""
     state = mlp.init(jax.random.key(0))
+    pace = jax.tree.map(lambda w: jax.random.uniform(jax.random.key(1), w.shape), state.pace)
+    state = state._replace(pace=pace, rate=jnp.float32(1), steps=jnp.int32(1))
     sample = jax.tree.map(lambda leaf: leaf[0], samples)
     query = jax.tree.map(lambda leaf: leaf[0], sample.query)
-
-    def of_base(params):
-        return mlp.answer(mlp.learn(state._replace(params=params), sample), query)[2]
-
-    def of_learnt(params):
-        return mlp.answer(state._replace(params=params), query)[2]
-
-    learnt = mlp.learn(state, sample).params
+    through = one_step(MLP(width=8), features)
     for a, b in zip(
-        jax.tree.leaves(jax.grad(of_base)(state.params)),
-        jax.tree.leaves(jax.grad(of_learnt)(learnt)),
+        jax.tree.leaves(through(state, sample).params),
+        jax.tree.leaves(mlp.learn(state, sample).params),
         strict=True,
     ):
         np.testing.assert_allclose(a, b, atol=1e-6)
+
+    def of(size, through):
+        moved = jax.tree.map(lambda w: w * (1 + size), state.params)
+        return mlp.answer(through(state._replace(params=moved), sample), query)[2]
+
+    slope = jax.grad(of)(0.0, through)
+    by_difference = (of(1e-2, mlp.learn) - of(-1e-2, mlp.learn)) / 2e-2
+    np.testing.assert_allclose(slope, by_difference, rtol=0.02)
 
 
 def test_streams_of_length_one_are_reset_to_base(mlp, samples):
@@ -237,7 +239,7 @@ def test_the_audit_clears_honest_learners(samples, mlp):
 
 def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
     """Changing every answer that is withheld changes no weight; changing one that isn't does."""
-    make = base_states.of(mlp, TRAINING)["meta"]
+    make = base_states.of(mlp, TRAINING, one_step(MLP(width=8), features))["meta"]
     hidden = np.asarray(base_states.withheld(samples))
     traps = np.asarray(samples.kind) == Kind.HALLUCINATION
     assert hidden[np.asarray(samples.kind) == Kind.BIAS].all()
@@ -245,13 +247,14 @@ def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
     assert not hidden[np.asarray(samples.kind) < Kind.HALLUCINATION].any()
 
     base = mlp.init(jax.random.key(0))
-    made = make(base, samples, jax.random.key(1)).params
+    made = make(base, samples, jax.random.key(1))
     wrong = samples._replace(gold=jnp.where(hidden, int(Answer.YES), samples.gold))
-    same = make(base, wrong, jax.random.key(1)).params
-    other = make(base, samples._replace(gold=2 - samples.gold), jax.random.key(1)).params
-    first = partial(jax.tree.leaves)
-    assert all((a == b).all() for a, b in zip(first(made), first(same), strict=True))
-    assert not all((a == b).all() for a, b in zip(first(made), first(other), strict=True))
+    same = make(base, wrong, jax.random.key(1))
+    other = make(base, samples._replace(gold=2 - samples.gold), jax.random.key(1))
+    for name in ("params", "pace"):
+        a, b, c = (jax.tree.leaves(getattr(state, name)) for state in (made, same, other))
+        assert all((x == y).all() for x, y in zip(a, b, strict=True))
+        assert not all((x == y).all() for x, y in zip(a, c, strict=True))
 
 
 @pytest.mark.parametrize(
