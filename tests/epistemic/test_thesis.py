@@ -1,5 +1,7 @@
+import numpy as np
 import pytest
 
+from epistemic import metrics
 from epistemic.thesis import is_ideal, judge, load_thesis
 from evidence.stats import Measurement
 
@@ -65,3 +67,18 @@ def measured(ap, cvrr, far, la):
 )
 def test_ideal_thresholds(values, errors, expected):
     assert is_ideal(THESIS, measured(*values), errors) is expected
+
+
+@pytest.mark.parametrize("answer", range(3))
+def test_no_constant_answer_is_ideal_under_the_seed_convention(answer):
+    table = np.zeros((3, 5), int)
+    table[:, answer] = 200
+    values = {
+        name: {"value": numerator / denominator if denominator else None}
+        for name, (numerator, denominator) in metrics.seed(table).items()
+    }
+    assert not is_ideal(THESIS, values, 0.0)
+    if answer == metrics.NO:
+        # Every NO to a contradictory claim is a right rejection, and nothing else is abstained on:
+        # two of the four metrics are perfect, and only the other two tell.
+        assert [values[name]["value"] for name in ("AP", "CVRR", "FAR_NE", "LA")] == [1, 1, 0.5, 0]
