@@ -65,9 +65,9 @@ def train(world: str, lossless: bool, steps: int) -> dict[str, Any]:
 
 def _judge(plan: ppo.Plan, row: population.Contender, world: WorldSettings) -> dict[str, Any]:
     rules = world.build()
-    counted = population.evaluate(
-        plan.network, rules, {"blinded": row}, [], num_worlds=512, steps_per_world=2000
-    )["blinded"]
+    rows = {"blinded": row}
+    prepared = population.prepare(plan.network, rules, rows, num_worlds=512, steps_per_world=2000)
+    counted = population.evaluate(prepared, rows)["blinded"]
     proxy = {"food": 0.5, "poison": 1.0}
     runs = [survival.metrics(census, rules, 2000, proxy, row.mode) for census in counted]
     return {

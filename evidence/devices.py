@@ -1,4 +1,9 @@
-"""One program over many runs on whatever devices there are."""
+"""One program over many runs, on whatever devices and hosts there are.
+
+`spread` lays a population out over the devices, `over_runs` works on it there, `gather` fetches
+what was found. No device ever waits for another in between: runs know nothing of each other, and
+there is no collective in any program (on a CPU with fewer cores than devices one can deadlock).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 _AXIS = "runs"
@@ -17,76 +24,173 @@ _AXIS = "runs"
 def prepare(compilation_cache: bool | str = True) -> None:
     """Set JAX up for an experiment; call before JAX is first used.
 
-    One CPU device a core, since one small run can't fill two cores and two runs can; and compiled
-    programs kept on disk, so that a second run starts at once.
+    One CPU device a core, since one small run can't fill two cores and two runs can
+    (`JAX_NUM_CPU_DEVICES` overrides that); compiled programs kept on disk, so that a second run
+    starts at once; and where the environment says that this is one process of several, it joins
+    the others.
 
     Args:
       compilation_cache: True for the user's cache folder, a path, or False for none.
     """
-    jax.config.update("jax_num_cpu_devices", os.cpu_count())
-    if compilation_cache is False:
+    if "JAX_NUM_CPU_DEVICES" not in os.environ:
+        jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    if compilation_cache is not False:
+        default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "goodharts-jax"
+        folder = default if compilation_cache is True else Path(compilation_cache)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    join_processes()
+
+
+def join_processes() -> None:
+    """Become one of several processes, if the environment asks for it; else do nothing.
+
+    `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID` say it by hand; under
+    `srun` or `mpirun` with several tasks JAX finds them itself.
+    """
+    environment = os.environ
+    sizes = [
+        environment.get(name, "1") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE")
+    ]
+    by_hand = "JAX_COORDINATOR_ADDRESS" in environment
+    if jax.distributed.is_initialized() or not (by_hand or any(int(size) > 1 for size in sizes)):
         return
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "goodharts-jax"
-    folder = default if compilation_cache is True else Path(compilation_cache)
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    given: dict[str, Any] = {
+        name: int(environment[variable])
+        for name, variable in (
+            ("num_processes", "JAX_NUM_PROCESSES"),
+            ("process_id", "JAX_PROCESS_ID"),
+        )
+        if variable in environment
+    }
+    jax.distributed.initialize(**given)
 
 
-def over_runs(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) -> Callable[..., Any]:
-    """Lift a function of one run to a whole population, spread over all local devices.
+def is_first_process() -> bool:
+    """Whether this process is the one that writes files and shows progress."""
+    return not jax.distributed.is_initialized() or jax.process_index() == 0
+
+
+def same_in_all_processes(number: int) -> bool:
+    """Whether every process came to the same number."""
+    everyone = multihost_utils.process_allgather(np.int32(number))
+    return bool(np.all(everyone == number))
+
+
+def spread(runs: Any, *, block: int = 1) -> Any:
+    """Lay a population out over the devices, for functions made by `over_runs`.
+
+    Args:
+      runs: pytree of arrays of this host, each with a leading axis of runs; several processes pass
+        the same.
+      block: how many a device works on side by side, as `over_runs` was told.
+
+    Returns:
+      The same as global arrays, filled up with copies of the last run to whole blocks on every
+      device.
+    """
+    num_runs = jax.tree.leaves(runs)[0].shape[0]
+    mesh = _mesh(-(-num_runs // block))
+    extra = -num_runs % (mesh.size * block)
+    sharding = NamedSharding(mesh, PartitionSpec(_AXIS))
+
+    def fill(host: np.ndarray) -> np.ndarray:
+        return np.concatenate([host, np.repeat(host[-1:], extra, axis=0)]) if extra else host
+
+    return jax.tree.map(lambda leaf: _put(leaf, sharding, fill), runs)
+
+
+def gather(runs: Any, num_runs: int) -> Any:
+    """Fetch the first `num_runs` runs of what `over_runs` made, the copies left behind.
+
+    Returns:
+      NumPy arrays, random keys excepted, in every process.
+    """
+
+    def bare(leaf: jax.Array) -> jax.Array:
+        return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+    fetch = jax.device_get if jax.process_count() == 1 else _from_all_processes
+    fetched = fetch(jax.tree.map(bare, runs))
+
+    def cut(leaf: jax.Array, host: np.ndarray) -> Any:
+        if _is_key(leaf):
+            return jax.random.wrap_key_data(
+                jnp.asarray(host[:num_runs]), impl=jax.random.key_impl(leaf)
+            )
+        return host[:num_runs]
+
+    return jax.tree.map(cut, runs, fetched)
+
+
+def over_runs(
+    function: Callable[..., Any], *, donate: tuple[int, ...] = (), block: int | None = None
+) -> Lifted:
+    """Lift a function of one run to a whole population.
 
     Args:
       function: `(shared, *run) -> result`, pure; all are pytrees, `run` and `result` of one run.
       donate: positions of arguments whose memory may be used for the results.
-
-    Returns:
-      `(shared, *runs) -> results`, jitted, where every leaf of `runs` and `results` has a leading
-      axis of runs. On an accelerator a device's runs are vmapped; on a CPU they go one after
-      another, for caches hold one run and not ten (benchmarks/population.py compares). Runs that
-      don't divide among the devices are padded by the last and dropped again.
+      block: how many a device works on side by side. By default all of its runs on an accelerator,
+        and one on a CPU, for caches hold one run and not ten (benchmarks/population.py compares).
     """
-    compiled: dict[Mesh, Any] = {}
+    return Lifted(function, donate, block)
 
-    def build(mesh: Mesh, arity: int) -> Any:
+
+class Lifted:
+    """A jitted `(shared, *runs) -> results`.
+
+    `runs` come from `spread` or from another such function, as many of them in all, and `results`
+    are laid out likewise.
+    """
+
+    def __init__(self, function: Callable[..., Any], donate: tuple[int, ...], block: int | None):
+        self._function, self._donate, self._block = function, donate, block
+        self._programs: dict[Mesh, Any] = {}
+
+    def __call__(self, shared: Any, *runs: Any) -> Any:
+        """The results of all runs."""
+        program, shared = self._program(shared, runs)
+        return program(shared, *runs)
+
+    def compile(self, shared: Any, *runs: Any) -> None:
+        """Compile what a call would, and call nothing: in another thread, say, while one waits."""
+        program, shared = self._program(shared, runs)
+        program.lower(shared, *runs).compile()
+
+    def _program(self, shared: Any, runs: tuple[Any, ...]) -> tuple[Any, Any]:
+        mesh = jax.tree.leaves(runs)[0].sharding.mesh
+        if mesh not in self._programs:
+            self._programs[mesh] = self._build(mesh, len(runs))
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        return self._programs[mesh], jax.tree.map(lambda leaf: _put(leaf, everywhere), shared)
+
+    def _build(self, mesh: Mesh, arity: int) -> Any:
         def local(shared: Any, *runs: Any) -> Any:
             def one(run: Any) -> Any:
-                return function(shared, *run)
+                return self._function(shared, *run)
 
+            if self._block is not None:
+                return _in_blocks(jax.vmap(one), runs, self._block)
             return jax.vmap(one)(runs) if _is_accelerator() else jax.lax.map(one, runs)
 
-        spread = jax.shard_map(
+        lifted = jax.shard_map(
             local,
             mesh=mesh,
             in_specs=(PartitionSpec(), *[PartitionSpec(_AXIS)] * arity),
             out_specs=PartitionSpec(_AXIS),
             check_vma=False,
         )
-        return jax.jit(spread, donate_argnums=donate)
-
-    def apply(shared: Any, *runs: Any) -> Any:
-        num_runs = jax.tree.leaves(runs)[0].shape[0]
-        mesh = run_mesh(num_runs)
-        if mesh not in compiled:
-            compiled[mesh] = build(mesh, len(runs))
-        extra = -num_runs % mesh.size
-        padded = jax.device_put(_pad(runs, extra), NamedSharding(mesh, PartitionSpec(_AXIS)))
-        shared = jax.device_put(shared, NamedSharding(mesh, PartitionSpec()))
-        results = compiled[mesh](shared, *padded)
-        return jax.tree.map(lambda x: x[:num_runs], results) if extra else results
-
-    return apply
-
-
-def run_mesh(num_runs: int) -> Mesh:
-    """The devices that a population of this size runs on, as one axis."""
-    devices = jax.local_devices()[:num_runs]
-    return jax.make_mesh((len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
+        laid_out = NamedSharding(mesh, PartitionSpec(_AXIS))
+        return jax.jit(lifted, donate_argnums=self._donate, out_shardings=laid_out)
 
 
 def at_one_time(num_runs: int) -> int:
-    """How many runs of a population are being worked on at any moment."""
-    return num_runs if _is_accelerator() else min(num_runs, jax.local_device_count())
+    """How many runs of a population this host works on at any moment."""
+    mesh = _mesh(num_runs)
+    local = len(mesh.local_devices)
+    return -(-num_runs // mesh.size) * local if _is_accelerator() else local
 
 
 def memory_available() -> int:
@@ -97,10 +201,36 @@ def memory_available() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _pad(runs: Any, extra: int) -> Any:
-    if extra == 0:
-        return runs
-    return jax.tree.map(lambda x: jnp.concatenate([x, jnp.repeat(x[-1:], extra, 0)]), runs)
+def _mesh(num_blocks: int) -> Mesh:
+    """As many devices as there is work for; of several processes all, for each must take part."""
+    devices = jax.devices() if jax.process_count() > 1 else jax.devices()[:num_blocks]
+    return jax.make_mesh((len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
+
+
+def _put(
+    leaf: Any, sharding: NamedSharding, fill: Callable[[np.ndarray], np.ndarray] = lambda x: x
+) -> jax.Array:
+    """An array of this host as a global one; each device gets its part of `fill(array)`."""
+    leaf = jnp.asarray(leaf)
+    if _is_key(leaf):
+        data = _put(jax.random.key_data(leaf), sharding, fill)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+    host = fill(np.asarray(leaf))
+    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
+
+
+def _in_blocks(function: Callable[..., Any], runs: Any, block: int) -> Any:
+    blocks = jax.tree.map(lambda x: x.reshape(-1, block, *x.shape[1:]), runs)
+    results = jax.lax.map(function, blocks)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), results)
+
+
+def _from_all_processes(runs: Any) -> Any:
+    return multihost_utils.process_allgather(runs, tiled=True)
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _is_accelerator() -> bool:

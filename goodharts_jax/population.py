@@ -20,7 +20,14 @@ import numpy as np
 import orbax.checkpoint as ocp
 from flax import struct
 
-from evidence.devices import at_one_time, over_runs
+from evidence.devices import (
+    at_one_time,
+    gather,
+    is_first_process,
+    over_runs,
+    same_in_all_processes,
+    spread,
+)
 from goodharts_jax import ppo, survival
 from goodharts_jax import world as physics
 from goodharts_jax.modes import NUM_CHANNELS, Mode, stack
@@ -32,6 +39,8 @@ from goodharts_jax.world import FOOD, NUM_KINDS, POISON, World
 _BLOCK = 256
 # Of the small evaluation between chunks, from which Goodhart curves are drawn.
 _WATCH_WORLDS, _WATCH_STEPS = 128, 256
+WATCHED_STEPS = _WATCH_WORLDS * _WATCH_STEPS
+"""World steps in one look at one run."""
 
 Report = Callable[[int], None]
 """Told how many world steps have just been taken."""
@@ -69,7 +78,7 @@ class Trained:
     """A trained population.
 
     Attributes:
-      learners: Learner with a leading axis of runs.
+      learners: Learner with a leading axis of runs, on the host.
       history: by name, one number an update. float32[runs, updates].
       watch: after each chunk. Watch with leading axes [runs, chunks].
     """
@@ -107,37 +116,40 @@ def train(
       observe: told what has happened after each chunk, and at once of what a checkpoint holds.
     """
     watch_world = world if watch_world is None else watch_world
+    num_runs = len(keys)
     begin = over_runs(lambda shared, key: ppo.start(plan, shared, _keys(key)[0]))
     go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
-    learners = begin(world, keys)
-    initial = jax.tree.map(jnp.copy, learners.params)
+    runs = spread({"mode": modes, "key": keys})
+    learners = begin(world, runs["key"])
+    runs["initial"] = jax.tree.map(jnp.copy, learners.params)
     history: dict[str, np.ndarray] = {}
     watches: list[Watch] = []
     done = 0
     with _Checkpoints(folder) as checkpoints:
-        kept = checkpoints.latest(learners)
+        kept = checkpoints.latest(gather(learners, num_runs))
         if kept is not None:
-            done, learners, history, watches = kept
+            done, found, history, watches = kept
+            learners = spread(found)
             observe(0, history)
         while done < num_updates:
-            runs = (modes, initial, keys)
-            learners, chunk, watch = go_on((world, watch_world, hyper), runs, learners)
-            chunk, watch = jax.device_get((chunk, watch))
+            learners, *news = go_on((world, watch_world, hyper), runs, learners)
+            chunk, watch = gather(news, num_runs)
             done += chunk_updates
             history = {
                 name: np.concatenate([*([history[name]] if history else []), chunk[name]], axis=1)
                 for name in chunk
             }
             watches.append(watch)
-            checkpoints.save(done, learners, history, watches)
+            checkpoints.save(done, partial(gather, learners, num_runs), history, watches)
             observe(done - chunk_updates, chunk)
-    return Trained(learners, history, jax.tree.map(lambda *w: np.stack(w, axis=1), *watches))
+    looks = jax.tree.map(lambda *w: np.stack(w, axis=1), *watches)
+    return Trained(gather(learners, num_runs), history, looks)
 
 
 def _chunk(plan: ppo.Plan, num_updates: int, shared: Any, run: Any, learner: ppo.Learner):
     """Some updates of one run, and a look at what it has learnt."""
     world, watch_world, hyper = shared
-    mode, initial, key = run
+    mode, initial, key = run["mode"], run["initial"], run["key"]
     learner, history = ppo.advance(plan, world, hyper, mode, learner, num_updates)
     # Runs of equal seed are watched in equal worlds, at all times of their training.
     watch = _watch(plan, watch_world, mode, learner.params, initial, _keys(key)[2])
@@ -187,48 +199,67 @@ class Contender:
     """A row of the table: trained runs of one mode, or one scripted policy.
 
     Attributes:
-      script: index into the scripts that `evaluate` is given, or None for a trained policy.
+      script: from one view to logits; None for a trained policy.
       params: of the network, with a leading axis [runs]; None for a script.
       mode: its row, without an axis; None for a script.
       seeds: of the runs.
     """
 
-    script: int | None
+    script: Callable[[jax.Array], jax.Array] | None
     params: Any
     mode: Mode | None
     seeds: Sequence[int]
 
 
-def evaluate(
+@dataclass(frozen=True)
+class Prepared:
+    """An evaluation that lacks nothing but the parameters of its contenders.
+
+    Attributes:
+      world: the rules to live under.
+      step: `(shared, units) -> (lives, tally)`, a chunk of steps, compiled.
+      units: what is followed, one entry a block of worlds, parameters left out.
+      source: each unit's place among the trained runs, row by row. int[units].
+      blocks: of worlds in a run.
+      block_worlds: in a block.
+      chunk: steps that `step` takes.
+      steps_per_world: of all chunks together.
+    """
+
+    world: World
+    step: Callable[..., Any]
+    units: dict[str, Any]
+    source: np.ndarray
+    blocks: int
+    block_worlds: int
+    chunk: int
+    steps_per_world: int
+
+
+def prepare(
     network: Any,
     world: World,
     contenders: Mapping[str, Contender],
-    scripts: Sequence[Callable[[jax.Array], jax.Array]],
     *,
     num_worlds: int,
     steps_per_world: int,
-    temperature: float = 1.0,
-    report: Report = lambda steps: None,
-) -> dict[str, list[Census]]:
-    """Follow every run of every contender for `steps_per_world` steps; a census a run.
+) -> Prepared:
+    """All of an evaluation that can be done before, or while, its policies are trained.
 
-    Runs of equal seed begin in equal worlds, whatever their mode. Trained and scripted policies
-    go through one compiled program.
+    The worlds are settled and the program is compiled. Runs of equal seed begin in equal worlds,
+    whatever their mode.
 
     Args:
       network: of the trained policies.
       world: the rules to live under; everyone is mortal.
-      contenders: rows by name.
-      scripts: policies from one view to logits.
+      contenders: rows by name; of their parameters only shapes are read.
       num_worlds: of each run; blocks of up to 256 evenly, so rounded up to whole blocks.
       steps_per_world: of each.
-      temperature: divides the logits of trained policies; 0 takes the likeliest action.
-      report: progress.
     """
     blocks = -(-num_worlds // _BLOCK)
     size = -(-num_worlds // blocks)
     chunk = _divisor(steps_per_world, at_most=600)
-    units = _units(contenders, blocks)
+    kinds = list(dict.fromkeys(row.script for row in contenders.values()))
 
     def settle(world: World, unit: Any) -> Lives:
         return survival.settle(world, size, unit["key"])
@@ -240,39 +271,84 @@ def evaluate(
             output = ppo.policy(network, unit["params"], unit["mode"], view, look)
             return output.logits / jnp.maximum(temperature, 1e-6)
 
-        # The first branch is for script -1; nothing there can be traced without any parameters.
-        branches: list[Any] = [lambda view, look, script=script: script(view) for script in scripts]
-        branches.insert(0, branches[0] if unit["params"] is None else trained)
+        def scripted(script: Callable[[jax.Array], jax.Array]) -> survival.Policy:
+            return lambda view, look: script(view)
+
+        policies = [trained if script is None else scripted(script) for script in kinds]
 
         def policy(view: jax.Array, look: jax.Array) -> jax.Array:
-            return jax.lax.switch(unit["script"] + 1, branches, view, look)
+            return jax.lax.switch(unit["kind"], policies, view, look)
 
         key = jax.random.fold_in(unit["key"], time)
         return survival.forage(world, policy, unit["lives"], key, chunk, steps_per_world)
 
-    step = over_runs(forage)
+    host_units, source = _units(contenders, kinds, blocks)
+    step, units = over_runs(forage), spread(host_units)
     units["lives"] = over_runs(settle)(world, units)
-    tallies: list[Tally | None] = [None] * (len(units["script"]))
-    for time in range(steps_per_world // chunk):
-        shared = (world, jnp.float32(temperature), jnp.int32(time))
-        units["lives"], counted = step(shared, units)
-        counted = jax.device_get(counted)
+    prepared = Prepared(world, step, units, source, blocks, size, chunk, steps_per_world)
+    step.compile(_shared(world, 1.0, 0), units | {"params": _params(prepared, contenders)})
+    return prepared
+
+
+def evaluate(
+    prepared: Prepared,
+    contenders: Mapping[str, Contender],
+    *,
+    temperature: float = 1.0,
+    report: Report = lambda steps: None,
+) -> dict[str, list[Census]]:
+    """Follow every run of every contender for all its steps; a census a run.
+
+    Args:
+      prepared: for these rows.
+      contenders: rows by name.
+      temperature: divides the logits of trained policies; 0 takes the likeliest action.
+      report: progress.
+    """
+    num_units = len(prepared.source)
+    units = prepared.units | {"params": _params(prepared, contenders)}
+    tallies: list[Tally | None] = [None] * num_units
+    for time in range(prepared.steps_per_world // prepared.chunk):
+        units["lives"], counted = prepared.step(_shared(prepared.world, temperature, time), units)
+        counted = gather(counted, num_units)
         tallies = [
             survival.add(total, jax.tree.map(lambda x, i=i: x[i], counted))
             for i, total in enumerate(tallies)
         ]
-        report(chunk * size * len(tallies))
+        report(prepared.chunk * prepared.block_worlds * num_units)
 
-    lives = jax.device_get(units["lives"])
+    lives = gather(units["lives"], num_units)
     finished = iter(
-        survival.close(tally, jax.tree.map(lambda x, i=i: x[i], lives), steps_per_world)
+        survival.close(tally, jax.tree.map(lambda x, i=i: x[i], lives), prepared.steps_per_world)
         for i, tally in enumerate(tallies)
         if tally is not None
     )
     return {
-        name: [survival.pool([next(finished) for _ in range(blocks)]) for _ in row.seeds]
+        name: [survival.pool([next(finished) for _ in range(prepared.blocks)]) for _ in row.seeds]
         for name, row in contenders.items()
     }
+
+
+def _shared(world: World, temperature: float, time: int) -> tuple[World, np.ndarray, np.ndarray]:
+    return world, np.asarray(temperature, np.float32), np.asarray(time, np.int32)
+
+
+def _params(prepared: Prepared, contenders: Mapping[str, Contender]) -> Any:
+    """Each unit's parameters, laid out as it is; scripts carry some along that they never read."""
+    trained = [row.params for row in contenders.values() if row.script is None]
+    if not trained:
+        return None
+
+    def of_units(*rows: Any) -> np.ndarray:
+        # A shape stands for parameters that are yet to be trained.
+        hosts = [np.zeros(x.shape, x.dtype) if _is_shape(x) else np.asarray(x) for x in rows]
+        return np.concatenate(hosts)[prepared.source]
+
+    return spread(jax.tree.map(of_units, *trained))
+
+
+def _is_shape(leaf: Any) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def memory_needed(
@@ -311,30 +387,38 @@ def _bytes(tree: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
-def _units(contenders: Mapping[str, Contender], blocks: int) -> dict[str, Any]:
+def _units(
+    contenders: Mapping[str, Contender], kinds: list[Any], blocks: int
+) -> tuple[dict[str, Any], np.ndarray]:
     """What is evaluated, one entry a block of worlds: contender by contender, run by run.
 
-    Scripts carry the parameters of some trained policy along, for all entries must be alike.
+    Returns:
+      The units, on the host, and each one's place among the trained runs (0 for a script).
     """
-    runs = [(row, run) for row in contenders.values() for run in range(len(row.seeds))]
-    entries = [(row, run, block) for row, run in runs for block in range(blocks)]
-    some = next((row for row in contenders.values() if row.script is None), None)
+    rows = list(contenders.values())
+    trained = [row for row in rows if row.script is None]
+    runs = [(row, seed) for row in rows for seed in row.seeds]
+    places = iter(range(len(runs)))
+    source = [next(places) if row.script is None else 0 for row, _ in runs]
+    kind = [kinds.index(row.script) for row, _ in runs]
 
-    def block_key(row: Contender, run: int, block: int) -> chex.PRNGKey:
-        return jax.random.split(_keys(jax.random.key(row.seeds[run]))[1], blocks)[block]
+    @jax.jit
+    def block_keys(keys: chex.PRNGKey) -> chex.PRNGKey:
+        return jax.vmap(lambda key: jax.random.split(_keys(key)[1], blocks))(keys).reshape(-1)
 
     units: dict[str, Any] = {
-        "script": jnp.array([-1 if row.script is None else row.script for row, _, _ in entries]),
-        "key": jnp.stack([block_key(*entry) for entry in entries]),
+        "kind": np.repeat(np.array(kind, np.int32), blocks),
+        "key": block_keys(jnp.stack([jax.random.key(seed) for _, seed in runs])),
         "params": None,
         "mode": None,
     }
-    if some is not None:
-        sources = [(row, run) if row.script is None else (some, 0) for row, run, _ in entries]
-        params = [jax.tree.map(lambda x, run=run: x[run], row.params) for row, run in sources]
-        units["params"] = jax.tree.map(lambda *leaves: jnp.stack(leaves), *params)
-        units["mode"] = stack([row.mode for row, _ in sources if row.mode is not None])
-    return units
+    if trained:
+        modes = jax.tree.map(
+            np.asarray, stack([row.mode for row in trained if row.mode is not None])
+        )
+        of_run = np.repeat(np.arange(len(trained)), [len(row.seeds) for row in trained])
+        units["mode"] = jax.tree.map(lambda x: np.repeat(x[of_run[source]], blocks, 0), modes)
+    return units, np.repeat(source, blocks)
 
 
 def _keys(key: chex.PRNGKey) -> chex.PRNGKey:
@@ -347,15 +431,31 @@ def _divisor(number: int, at_most: int) -> int:
 
 
 class _Checkpoints:
-    """The newest state of a training, on disk; does nothing without a folder."""
+    """The newest state of a training, on disk; does nothing without a folder.
+
+    What is kept are the runs, without what fills them up to the number of devices, so that a
+    training can go on with fewer devices or more. Of several processes all read, the first writes.
+    It is written while the training goes on: a kill loses at most what was on its way.
+    """
 
     def __init__(self, folder: Path | None):
-        options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
-        self._manager = (
-            None
-            if folder is None
-            else ocp.CheckpointManager(Path(folder).absolute(), options=options)
-        )
+        self._folder, self._manager = folder, None
+        if folder is None:
+            return
+        if is_first_process():
+            folder.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            me = jax.process_index()
+            alone = ocp.options.MultiprocessingOptions(
+                primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process{me}"
+            )
+            options = ocp.CheckpointManagerOptions(
+                max_to_keep=2,
+                enable_async_checkpointing=True,
+                create=False,
+                multiprocessing_options=alone,
+            )
+            self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
 
     def __enter__(self) -> _Checkpoints:
         return self
@@ -365,30 +465,66 @@ class _Checkpoints:
             self._manager.close()
 
     def save(
-        self, done: int, learners: Any, history: dict[str, np.ndarray], watches: list[Watch]
+        self,
+        done: int,
+        learners: Callable[[], Any],
+        history: dict[str, np.ndarray],
+        watches: list[Watch],
     ) -> None:
-        if self._manager is None:
+        """Keep the updates done, the runs as `learners()` fetches them, and what was told."""
+        if self._folder is None:
+            return
+        found = learners()  # in all processes, for each has some of them
+        if self._manager is None or not is_first_process():
             return
         record = {"history": history, "watch": [_as_dict(watch) for watch in watches]}
         self._manager.save(
             done,
             args=ocp.args.Composite(
-                learners=ocp.args.StandardSave(learners), record=ocp.args.StandardSave(record)
+                learners=ocp.args.StandardSave(_without_types(found)),
+                record=ocp.args.StandardSave(record),
             ),
         )
 
     def latest(self, learners: Any) -> tuple[int, Any, dict[str, np.ndarray], list[Watch]] | None:
-        """The updates done and all that was saved with them; `learners` gives the structure."""
-        if self._manager is None or (step := self._manager.latest_step()) is None:
+        """The updates done and all that was saved with them; `learners` gives the structure.
+
+        Raises:
+          ValueError: several processes don't find the same.
+        """
+        step = None if self._manager is None else self._manager.latest_step()
+        if not same_in_all_processes(-1 if step is None else step):
+            raise ValueError(
+                "the processes find different checkpoints: give all of them one folder that all "
+                "can read (hydra.run.dir=FOLDER, or resume=FOLDER)"
+            )
+        if self._manager is None or step is None:
             return None
         kept = self._manager.restore(
             step,
             args=ocp.args.Composite(
-                learners=ocp.args.StandardRestore(learners), record=ocp.args.StandardRestore()
+                learners=ocp.args.StandardRestore(_without_types(learners)),
+                record=ocp.args.StandardRestore(),
             ),
         )
         watches = [Watch(**watch) for watch in kept["record"]["watch"]]
-        return step, kept["learners"], dict(kept["record"]["history"]), watches
+        found = jax.tree.map(_typed, learners, kept["learners"])
+        return step, found, dict(kept["record"]["history"]), watches
+
+
+def _without_types(learners: Any) -> Any:
+    """NumPy arrays only, for orbax keeps no key array that a process of several has to itself."""
+    return jax.tree.map(lambda x: np.asarray(jax.random.key_data(x)) if _is_key(x) else x, learners)
+
+
+def _typed(like: Any, found: np.ndarray) -> Any:
+    return (
+        jax.random.wrap_key_data(found, impl=jax.random.key_impl(like)) if _is_key(like) else found
+    )
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _as_dict(watch: Watch) -> dict[str, Any]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -23,13 +26,13 @@ from jax.tree_util import Partial
 from rich.console import Console
 
 from evidence import devices, progress, runs, stats
-from goodharts_jax import phase, population, ppo, render, report, survival, thesis, verification
+from goodharts_jax import phase, population, ppo, render, survival, thesis, verification
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
-from goodharts_jax.population import Contender, Trained
+from goodharts_jax.population import Contender, Prepared, Trained
 from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment, WorldSettings, read, runs_of
-from goodharts_jax.world import ENERGY_UNIT, FOOD, World
+from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, World
 
 _REPLAY_STEPS = 600
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
@@ -37,6 +40,9 @@ _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
 # as many updates in a row was food.
 _EFFICIENT, _WINDOW = 0.99, 8
 _HISTORY = 64
+
+Censuses = dict[str, list[survival.Census]]
+"""What was counted of each run, by row of the table."""
 
 
 def conduct(
@@ -60,9 +66,10 @@ def conduct(
     study = Study(settings, folder, judged_in.build(), console)
     _plan_memory(study)
     runs.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
-    trained, train_seconds = _timed(partial(_train, study))
-    find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
-    results, judge_seconds = _timed(partial(find, study, trained))
+    with _aside(study) as aside:
+        trained, train_seconds = _timed(partial(_train, study, aside))
+        find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
+        results, judge_seconds = _timed(partial(find, study, trained, aside))
     manifest = runs.manifest(
         settings.model_dump() | {"evaluation_world": judged_in.model_dump()},
         settings.seeds,
@@ -76,6 +83,8 @@ def conduct(
     results = {"manifest": manifest, **results}
     runs.write_json(folder / "results.json", results, schema())
     full = settings.full_report
+    from goodharts_jax import report  # has been loaded aside
+
     report.write(folder, full=len(study.rows) > 2 if full is None else full)
     return results
 
@@ -154,10 +163,77 @@ def _timed(work: Any) -> tuple[Any, float]:
     return work(), time.perf_counter() - started
 
 
+# ---- aside of the training ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What needs no trained policy, done while they are trained: one run leaves a core free.
+
+    Attributes:
+      begun: to be set as soon as the training is compiled, for Python can't do two things at once.
+      prepared: the evaluation of trained policies.
+      scripted: scripted policies, evaluated.
+    """
+
+    begun: threading.Event
+    prepared: Future[Prepared]
+    scripted: Future[Censuses]
+
+
+@contextmanager
+def _aside(study: Study) -> Iterator[Aside]:
+    begun, given_up = threading.Event(), threading.Event()
+
+    def load() -> None:
+        begun.wait()
+        for slow in ("scipy.stats", "goodharts_jax.report"):
+            importlib.import_module(slow)
+
+    def prepare_trained() -> Prepared:
+        start = partial(ppo.start, study.settings.plan, study.settings.world.build())
+        params = jax.eval_shape(start, jax.random.key(0)).params
+        num_runs = len(study.settings.seeds)
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((num_runs, *x.shape), x.dtype), params)
+        return _prepare(study, _trained_rows(study, lambda _: shapes))
+
+    def evaluate_scripts() -> Censuses:
+        seeds = study.settings.seeds
+        rows = {
+            name: Contender(script, None, None, seeds) for name, script in study.scripts.items()
+        }
+        prepared = _prepare(study, rows)
+        return population.evaluate(prepared, rows, report=go_on)
+
+    def go_on(_: int) -> None:
+        if given_up.is_set():
+            raise CancelledError
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(load)
+        try:
+            yield Aside(begun, thread.submit(prepare_trained), thread.submit(evaluate_scripts))
+        finally:
+            given_up.set()
+            begun.set()
+            thread.shutdown(cancel_futures=True)
+
+
+def _prepare(study: Study, rows: Mapping[str, Contender]) -> Prepared:
+    budget = study.settings.budget
+    return population.prepare(
+        study.settings.plan.network,
+        study.judge_world,
+        rows,
+        num_worlds=budget.evaluation_worlds,
+        steps_per_world=budget.steps_per_world,
+    )
+
+
 # ---- training -----------------------------------------------------------------------------------
 
 
-def _train(study: Study) -> Trained:
+def _train(study: Study, aside: Aside) -> Trained:
     settings = study.settings
     modes, keys = runs_of(study.rows, settings.seeds)
     labels = [(name, seed) for name in study.rows for seed in settings.seeds]
@@ -172,14 +248,20 @@ def _train(study: Study) -> Trained:
         watch_world=study.judge_world,
     )
     if settings.checkpoint is not None and not settings.train:
+        aside.begun.set()
         return train(num_updates=0, folder=_checkpoints_of(settings, Path(settings.checkpoint)))
     steps = settings.plan.steps_per_update
-    with observing(labels, steps, settings, study.folder, study.console) as observe:
-        return train(
-            num_updates=settings.num_updates,
-            folder=study.folder / "checkpoints",
-            observe=observe,
-        )
+    with observing(labels, steps, settings, study.folder, study.console) as watch:
+
+        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+            if jax.process_count() == 1:  # several must all gather in one order
+                aside.begun.set()
+            watch(first_update, history)
+
+        folder = study.folder / "checkpoints"
+        trained = train(num_updates=settings.num_updates, folder=folder, observe=observe)
+    aside.begun.set()
+    return trained
 
 
 def _checkpoints_of(settings: Experiment, folder: Path) -> Path:
@@ -244,78 +326,65 @@ def steps_to_efficiency(food: np.ndarray, poison: np.ndarray, steps: int) -> int
 # ---- evaluation ---------------------------------------------------------------------------------
 
 
-def _modes(study: Study, trained: Trained) -> dict[str, Any]:
+def _modes(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
     """The table of modes, what is made of it, and a replay."""
-    contenders = _contenders(study, trained)
-    modes = _tabulate(study, contenders, _evaluate(study, contenders), trained)
-    replay = runs.plain(_replay(study, contenders))
+    rows = _trained_rows(study, partial(_own_params, study, trained))
+    scripted = aside.scripted.result()
+    counted = _evaluate(study, rows, aside) | scripted
+    modes = _tabulate(study, counted, trained)
+    replay = runs.plain(_replay(study, trained))
     runs.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
-    return {"modes": modes, **_judge(study, trained, modes)}
+    lives = {name: survival.first_lives(survival.pool(counted[name])) for name in rows}
+    return {"modes": modes, "logrank": thesis.logrank(lives), **_judge(study, trained, modes)}
 
 
-def _phase_diagram(study: Study, trained: Trained) -> dict[str, Any]:
+def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
     """The cells, and the random walk that they are compared with."""
-    scripts = _scripted(study, first=0)
-    modes = _tabulate(study, scripts, _evaluate(study, scripts), trained)
+    modes = _tabulate(study, aside.scripted.result(), trained)
     chance = modes["random_walk"]["aggregates"]
     energy = study.judge_world.energy[FOOD:] * ENERGY_UNIT
+    found = phase.cells(
+        study.settings.study.grid,
+        trained.watch,
+        _looks(study, trained),
+        {item: chance[f"{item}_per_1k_steps"] / 1000 for item in ("food", "poison")},
+        energy.tolist(),
+    )
+    return {"modes": modes, "warnings": phase.cautions(found), "phase_diagram": found}
+
+
+def _trained_rows(study: Study, params_of: Callable[[int], Any]) -> dict[str, Contender]:
+    """`params_of` gives the parameters of a mode's runs, by its place among the modes."""
     return {
-        "modes": modes,
-        "warnings": [],
-        "phase_diagram": phase.cells(
-            study.settings.study.grid,
-            trained.watch,
-            _looks(study, trained),
-            {item: chance[f"{item}_per_1k_steps"] / 1000 for item in ("food", "poison")},
-            energy.tolist(),
-        ),
+        name: Contender(None, params_of(index), mode, study.settings.seeds)
+        for index, (name, mode) in enumerate(study.rows.items())
     }
 
 
-def _contenders(study: Study, trained: Trained) -> dict[str, Contender]:
-    found = {}
-    for index, (name, mode) in enumerate(study.rows.items()):
-        params = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.learners.params)
-        found[name] = Contender(None, params, mode, study.settings.seeds)
-    return found | _scripted(study, first=0)
+def _own_params(study: Study, trained: Trained, index: int) -> Any:
+    return jax.tree.map(lambda x: x[study.own(index)], trained.learners.params)
 
 
-def _scripted(study: Study, first: int) -> dict[str, Contender]:
-    names = enumerate(study.scripts, start=first)
-    return {name: Contender(index, None, None, study.settings.seeds) for index, name in names}
-
-
-def _evaluate(
-    study: Study, contenders: Mapping[str, Contender]
-) -> dict[str, list[survival.Census]]:
-    settings, budget = study.settings, study.settings.budget
-    lives = len(contenders) * len(settings.seeds) * budget.evaluation_worlds
-    title = f"evaluating {len(contenders)} policies"
+def _evaluate(study: Study, rows: Mapping[str, Contender], aside: Aside) -> Censuses:
+    prepared, budget = aside.prepared.result(), study.settings.budget
+    lives = len(rows) * len(study.settings.seeds) * budget.evaluation_worlds
+    title = f"evaluating {len(rows)} modes"
     with progress.bar(title, lives * budget.steps_per_world, "steps", study.console) as advance:
         return population.evaluate(
-            settings.plan.network,
-            study.judge_world,
-            contenders,
-            list(study.scripts.values()),
-            num_worlds=budget.evaluation_worlds,
-            steps_per_world=budget.steps_per_world,
-            temperature=settings.temperature,
+            prepared,
+            rows,
+            temperature=study.settings.temperature,
             report=advance,
         )
 
 
-def _tabulate(
-    study: Study,
-    contenders: Mapping[str, Contender],
-    censuses: Mapping[str, list[survival.Census]],
-    trained: Trained,
-) -> dict[str, Any]:
+def _tabulate(study: Study, censuses: Censuses, trained: Trained) -> dict[str, Any]:
     """The table of modes: pooled, over runs, and run by run."""
     settings, world = study.settings, study.judge_world
     interest = settings.interestingness.model_dump()
     table = {}
     for index, (name, counted) in enumerate(censuses.items()):
-        mode = contenders[name].mode
+        mode = study.rows.get(name)
 
         def measure(census: survival.Census, mode: Mode | None = mode) -> dict[str, Any]:
             return survival.metrics(census, world, settings.horizon, interest, mode)
@@ -332,7 +401,7 @@ def _tabulate(
         pooled = measure(survival.pool(counted))
         shown = [metric for metric in pooled if not metric.startswith("total_")]
         table[name] = {
-            "scripted": contenders[name].script is not None,
+            "scripted": mode is None,
             "aggregates": pooled,
             "intervals": thesis.intervals(entries, shown),
             "other_intervals": thesis.intervals(entries, shown, stats.other_interval),
@@ -355,6 +424,7 @@ def _judge(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str
     judged: dict[str, Any] = {
         "warnings": thesis.cautions(own),
         "verification": _verification(study, trained, modes),
+        "device_agreement": _device_agreement(study, trained),
         "goodhart_curves": _goodhart_curves(study, trained),
     }
     if stated.truth in modes and stated.proxy in modes:
@@ -370,6 +440,7 @@ def _judge(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str
 
 
 def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
+    verification.require_same_conditions(modes)
     floors = verification.survival_floor(modes)
     network, radius = study.settings.plan.network, study.settings.world.view_radius
 
@@ -385,14 +456,29 @@ def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> d
 
     checked = {}
     for index, (name, mode) in enumerate(study.rows.items()):
-        params = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.learners.params)
-        accuracy = jax.device_get(directions(params, mode))
+        accuracy = jax.device_get(directions(_own_params(study, trained, index), mode))
         checked[name] = {
             "directions": {k: getattr(accuracy, k) for k in accuracy.__dataclass_fields__},
             "converged": all(run["training"]["converged"] for run in modes[name]["runs"]),
             "survival_floor": floors[name],
         }
     return checked
+
+
+def _device_agreement(study: Study, trained: Trained) -> dict[str, Any]:
+    """The first mode's first policy, as each kind of device computes it."""
+    network, mode = study.settings.plan.network, next(iter(study.rows.values()))
+
+    def chances(params: Any, views: jax.Array) -> jax.Array:
+        def act(view: jax.Array) -> jax.Array:
+            return ppo.policy(network, params, mode, view, jnp.uint32(0)).logits
+
+        return jax.nn.softmax(jax.vmap(act)(views))
+
+    params = jax.tree.map(lambda x: x[0], _own_params(study, trained, 0))
+    views = verification.directional_views(POISON, study.settings.world.view_radius)
+    views = views.reshape(-1, *views.shape[2:])
+    return verification.device_agreement(chances, params, views)
 
 
 def _looks(study: Study, trained: Trained) -> list[int]:
@@ -427,24 +513,24 @@ def _goodhart_curves(study: Study, trained: Trained) -> dict[str, Any]:
 # ---- replay -------------------------------------------------------------------------------------
 
 
-def _replay(study: Study, contenders: Mapping[str, Contender]) -> dict[str, Any]:
+def _replay(study: Study, trained: Trained) -> dict[str, Any]:
     """One life story a mode, of its first run, and of two scripts to compare with."""
     network, temperature = study.settings.plan.network, study.settings.temperature
 
     def act(script: jax.Array, params: Any, mode: Mode, view: jax.Array, look: jax.Array):
-        def trained(view: jax.Array):
+        def learnt(view: jax.Array):
             output = ppo.policy(network, params, mode, view, look)
             return output.logits / max(temperature, 1e-6), output.value
 
         def scripted(name: str):
             return lambda view: (study.scripts[name](view), jnp.float32(jnp.nan))
 
-        return jax.lax.switch(script + 1, [trained, *map(scripted, _SHOWN_SCRIPTS)], view)
+        return jax.lax.switch(script + 1, [learnt, *map(scripted, _SHOWN_SCRIPTS)], view)
 
     # A script carries parameters along that it never reads: one program records them all.
     shown = {
-        name: (jnp.int32(-1), jax.tree.map(lambda x: x[0], contenders[name].params), mode)
-        for name, mode in study.rows.items()
+        name: (jnp.int32(-1), jax.tree.map(lambda x: x[0], _own_params(study, trained, i)), mode)
+        for i, (name, mode) in enumerate(study.rows.items())
     }
     _, params, mode = next(iter(shown.values()))
     truth = jnp.array([[0, 0], [1, 0], [0, 1]], jnp.float32)
