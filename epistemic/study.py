@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -193,7 +194,7 @@ class Study:
         here = self._json("cards")["hash"]
         if recorded - {here}:
             raise ValueError(
-                f"llm.replies: {path.name} answers the deck {', '.join(recorded)}, this one is "
+                f"llm.replies: {path.name} answers the deck {min(map(str, recorded))}, this one is "
                 f"{here}: leave `cards` and the graph as they were when it was recorded"
             )
         return asked.model_copy(update={"replies": str(path)})
@@ -345,27 +346,39 @@ def read_answers(folder: Path, names: Sequence[str]) -> dict[str, dict[str, dict
 
 
 def compare(folders: Sequence[Path], seed: int = 0) -> list[dict[str, Any]]:
-    """Every two studies of different domains compared, system by system.
+    """Every two studies of different domains compared, system by system, if systems were set alike.
 
     Args:
       folders: output folders of finished studies.
       seed: of the bootstrap.
 
     Returns:
-      [{"one": domain, "other": domain, "systems": see `assessment.compare_decks`}, ...]
+      [{"one": domain, "other": domain, "folders": their names, "systems": see
+      `assessment.compare_decks`}, ...]
     """
-    decks = {}
-    for folder in folders:
-        results = load(folder)
-        cards = [c for c in read_cards(folder / "cards.jsonl") if c.requires != "graph"]
-        decks[results["deck"]["domain"]] = (cards, read_answers(folder, list(results["systems"])))
-    names = sorted(decks)
-    return [
-        {
-            "one": one,
-            "other": other,
-            "systems": assessment.compare_decks(decks[one], decks[other], seed),
-        }
-        for i, one in enumerate(names)
-        for other in names[i + 1 :]
-    ]
+    found = []
+    for one, other in combinations(folders, 2):
+        first, second = load(one), load(other)
+        domains = first["deck"]["domain"], second["deck"]["domain"]
+        if domains[0] != domains[1] and _answering(first) == _answering(second):
+            systems = assessment.compare_decks(_dealt(one, first), _dealt(other, second), seed)
+            names = [one.name, other.name]
+            found.append(
+                {"one": domains[0], "other": domains[1], "folders": names, "systems": systems}
+            )
+    return found
+
+
+def _answering(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that answers depend on, decks apart."""
+    settings = {key: results["manifest"]["configuration"][key] for key in ("system", "llm", "kg")}
+    # Recorded replies lie in a file a domain.
+    return settings | {"llm": {k: v for k, v in settings["llm"].items() if k != "replies"}}
+
+
+def _dealt(
+    folder: Path, results: Mapping[str, Any]
+) -> tuple[list[Card], dict[str, dict[str, dict[str, Any]]]]:
+    """The scored cards of a study, and every system's rows."""
+    cards = [c for c in read_cards(folder / "cards.jsonl") if c.requires != "graph"]
+    return cards, read_answers(folder, list(results["systems"]))

@@ -356,9 +356,9 @@ def local_server(context: int = 4096) -> Any:
     parameters.model.path = str(local_weights())
     parameters.n_ctx = context
     parameters.n_parallel = 1
-    # llama.cpp's threads wait for each other by spinning: on two idle cores two threads read 1.6
-    # times as fast as one, on busy ones they come to a standstill.
-    threads = max(1, (os.cpu_count() or 2) // 2)
+    # llama.cpp's threads wait for each other by spinning: two threads on two idle cores read 1.6
+    # times as fast as one, on busy cores they come to a standstill.
+    threads = max(1, round((os.cpu_count() or 1) - os.getloadavg()[0]))
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.warmup = False
     parameters.port = _free_port()
