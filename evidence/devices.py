@@ -64,7 +64,8 @@ def join_processes() -> None:
         )
         if variable in environment
     }
-    jax.distributed.initialize(**given)
+    # A host that swaps, or was suspended, is not dead yet.
+    jax.distributed.initialize(heartbeat_timeout_seconds=600, **given)
 
 
 def is_first_process() -> bool:

@@ -1,4 +1,7 @@
-"""Run records: the manifest, files written whole or not at all, and reading them back."""
+"""Run records: the manifest, files written whole or not at all, and reading them back.
+
+Of several processes the first alone writes; what the others are told to write, they drop.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ import jax
 import jsonschema
 import numpy as np
 
+from evidence.devices import is_first_process
 from evidence.stats import Measurement
 
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "goodharts-jax")
@@ -112,6 +116,8 @@ def plain(value: Any) -> Any:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file so that a reader sees the old content or the new, never a part."""
     path = Path(path)
+    if not is_first_process():
+        return path
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -146,6 +152,8 @@ def write_json(path: str | Path, value: Any, schema: Mapping[str, Any] | None = 
 def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
     """Append one record as one line, in one write: a kill can cut the last line, never another."""
     path = Path(path)
+    if not is_first_process():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(plain(record), allow_nan=False) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

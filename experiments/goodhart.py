@@ -48,6 +48,7 @@ def run(config: DictConfig, folder: Path) -> None:
         console.width = _WIDE
     settings = _settings(config, folder)
     devices.prepare(settings.compilation_cache)
+    console.quiet = not devices.is_first_process()
     # JAX must not be used before this line, and what follows uses it.
     from goodharts_jax import study
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evidence import stats
 from evidence.runs import plain
 from goodharts_jax import thesis, verification
 
@@ -95,12 +96,14 @@ def _joined_modes(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     # Trained modes first, as in the results of one experiment.
     for name in sorted(runs, key=lambda name: scripted[name]):
         entries = [run for _, run in sorted(runs[name].items())]
-        intervals = thesis.intervals(entries, _metrics(entries[0]))
+        metrics = _metrics(entries[0])
+        intervals = thesis.intervals(entries, metrics)
         totals = {key: sum(run[key] for run in entries) for key in ("total_deaths", "total_steps")}
         joined[name] = {
             "scripted": scripted[name],
             "aggregates": {key: measured.value for key, measured in intervals.items()} | totals,
             "intervals": intervals,
+            "other_intervals": thesis.intervals(entries, metrics, stats.other_interval),
             "runs": entries,
         }
     return joined

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 
 from evidence import progress, runs
+from evidence.devices import is_first_process
 from goodharts_jax.population import Observer
 from goodharts_jax.settings import Experiment
 
@@ -43,7 +44,7 @@ def observing(
     total = settings.num_updates * steps * len(labels)
     with ExitStack() as stack:
         watchers: list[Observer] = [_log(labels, steps, folder / "metrics.jsonl")]
-        if settings.logger == "tensorboard":
+        if settings.logger == "tensorboard" and is_first_process():
             watchers.append(stack.enter_context(_tensorboard(labels, steps, folder)))
         if settings.dashboard:
             watchers.append(stack.enter_context(_dashboard(labels, steps, total, console)))
@@ -61,7 +62,8 @@ def observing(
 
 def _log(labels: Labels, steps: int, path: Path) -> Observer:
     """One line a run and update. A resumed training tells its past first, so it starts afresh."""
-    path.unlink(missing_ok=True)
+    if is_first_process():
+        path.unlink(missing_ok=True)
 
     def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
         for update in range(_updates(history)):

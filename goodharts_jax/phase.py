@@ -15,8 +15,8 @@ import numpy as np
 
 from evidence import stats
 from goodharts_jax.modes import Mode, make_mode
-from goodharts_jax.population import Watch
-from goodharts_jax.thesis import UNIT, goodhart_curve
+from goodharts_jax.population import WATCHED_STEPS, Watch
+from goodharts_jax.thesis import LEAST_DEATHS, LEAST_RUNS, UNIT, goodhart_curve
 from goodharts_jax.world import FOOD, POISON
 
 # Looks at the diagram: after a sixteenth of the training, a quarter, half, all.
@@ -81,6 +81,24 @@ def cells(
                 }
             )
     return found
+
+
+def cautions(found: Sequence[dict[str, Any]]) -> list[str]:
+    """Sentences about cells, as `cells` gives them, that rest on too few runs or deaths."""
+    said = []
+    runs = min((cell["deaths_per_1k_steps"].n for cell in found), default=LEAST_RUNS)
+    if runs < LEAST_RUNS:
+        said.append(f"{runs} run(s) a cell; a claim about a cell needs {LEAST_RUNS}.")
+    few = 0
+    for cell in found:
+        rate = cell["deaths_per_1k_steps"]
+        few += (rate.value or 0) / 1000 * rate.n * WATCHED_STEPS < LEAST_DEATHS
+    if few:
+        said.append(
+            f"{few} of {len(found)} cells saw fewer than {LEAST_DEATHS} deaths; theirs are rough "
+            "death rates."
+        )
+    return said
 
 
 def pay_correlation(

@@ -519,7 +519,9 @@ def _without_types(learners: Any) -> Any:
 
 def _typed(like: Any, found: np.ndarray) -> Any:
     return (
-        jax.random.wrap_key_data(found, impl=jax.random.key_impl(like)) if _is_key(like) else found
+        jax.random.wrap_key_data(jnp.asarray(found), impl=jax.random.key_impl(like))
+        if _is_key(like)
+        else found
     )
 
 

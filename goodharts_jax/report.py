@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import evidence
-from evidence import figures, report, runs, stats
+from evidence import devices, figures, report, runs, stats
 from evidence.stats import Measurement
+from goodharts_jax import thesis
 from goodharts_jax.world import MOVES
 
 Results = Mapping[str, Any]
@@ -63,6 +64,8 @@ def write(folder: str | Path, *, full: bool = True) -> Path:
       FileNotFoundError: the folder holds no results.
     """
     folder = Path(folder)
+    if not devices.is_first_process():
+        return folder / "report.html"
     results = evidence.load(folder)
     recorded = folder / "replay.json"
     replay = json.loads(recorded.read_text("utf-8")) if recorded.exists() else None
@@ -113,7 +116,22 @@ _COLUMNS = (
 )
 
 
-_OPTIONAL = ("thesis", "warnings", "ratios", "comparisons", "verification", "goodhart_curves")
+# What the table of second opinions tells of.
+_SECOND = (
+    ("overall_efficiency", "percent"),
+    ("deaths_per_1k_steps", "number"),
+    ("survival_restricted_mean", "number"),
+)
+_OPTIONAL = (
+    "thesis",
+    "warnings",
+    "ratios",
+    "comparisons",
+    "verification",
+    "goodhart_curves",
+    "logrank",
+    "device_agreement",
+)
 
 
 def _context(results: Results, full: bool) -> dict[str, Any]:
@@ -137,10 +155,35 @@ def _context(results: Results, full: bool) -> dict[str, Any]:
             for name, row in PUBLISHED.items()
             if name in modes
         ],
+        "second": _second_opinions(modes, trained) if full else [],
+        "plan": thesis.plan(modes, thesis.load_thesis()),
         "unconverged": [name for name in trained if not _converged(modes[name])],
         "phase_study": _phase_study(results["manifest"]["configuration"]),
         "full": full,
     }
+
+
+def _second_opinions(modes: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Each mode's numbers by the other method too, and where their spread lies."""
+    headings = {metric: heading for heading, metric, _, _ in _COLUMNS}
+    rows = []
+    for metric, kind in _SECOND:
+        for name in names:
+            mode = modes[name]
+            other = mode.get("other_intervals", {}).get(metric)
+            spread = mode.get("spread", {}).get(metric)
+            if len(mode["runs"]) > 1 and (other or spread):
+                rows.append(
+                    {
+                        "metric": headings[metric],
+                        "kind": kind,
+                        "mode": name,
+                        "chosen": _measured(mode, metric),
+                        "other": other,
+                        "spread": spread,
+                    }
+                )
+    return rows
 
 
 def _phase_study(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -261,6 +261,11 @@ def metrics(
     }
 
 
+def first_lives(census: Census) -> tuple[np.ndarray, np.ndarray]:
+    """First lives by age: those that ended, and those still going on. int64[oldest + 1] each."""
+    return census.tally.deaths_by_age[FIRST], census.alive_by_age[FIRST]
+
+
 def details(census: Census) -> dict[str, Any]:
     """What the figures of one run are drawn from: its survival curve, efficiencies, causes."""
     tally = census.tally

@@ -280,6 +280,62 @@ def comparisons(modes: Modes, metric: str, thesis: Thesis) -> list[dict[str, Any
     return rows
 
 
+def plan(modes: Modes, thesis: Thesis) -> dict[str, Any] | None:
+    """How many runs a mode the next study needs, to see the efficiency gaps that the thesis names.
+
+    An analysis before the fact: the gaps are those of the thesis's conditions, never the one
+    found. Of the runs only their spread is used, a rough guess where they are few.
+
+    Returns:
+      `spread`, the standard deviation between runs of the truth and the proxy, pooled (a share),
+      and `rows`, for each gap its size (`gap`), the runs a mode that see it with power 0.8 at
+      two-sided 5% (`runs`) and with the correction for the primary family (`corrected`); None
+      where either mode has fewer than two runs, or runs don't vary.
+    """
+    groups = [
+        _column(_runs(modes, name), "overall_efficiency") for name in (thesis.truth, thesis.proxy)
+    ]
+    if any(len(group) < 2 or not np.isfinite(group).all() for group in groups):
+        return None
+    deviation = float(np.sqrt(np.mean([group.var(ddof=1) for group in groups])))
+    if deviation == 0:
+        return None
+    bounds = {
+        abs(bound)
+        for condition in (*thesis.supported, *thesis.falsified)
+        if condition.quantity == "efficiency_gap"
+        for bound in (condition.above, condition.below)
+        if bound
+    }
+    pairs = math.comb(len(thesis.primary_family), 2)
+    rows = [
+        {
+            "gap": gap,
+            "runs": stats.runs_needed(gap / deviation),
+            "corrected": stats.runs_needed(gap / deviation, alpha=0.05 / pairs),
+        }
+        for gap in sorted(bounds)
+    ]
+    return {"spread": deviation, "rows": rows}
+
+
+def logrank(lives: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> list[dict[str, Any]]:
+    """The log-rank statistic over first lives for every pair of modes: a description, no test.
+
+    Args:
+      lives: by mode, deaths by age and lives still going on by age, all runs together.
+
+    Returns:
+      For each pair `a`, `b` and `z`, positive where `a` dies more than its share; None where
+      nobody of one group was at risk when one of the other died.
+    """
+    rows = []
+    for a, b in combinations(lives, 2):
+        z = stats.logrank_descriptive(*lives[a], *lives[b])
+        rows.append({"a": a, "b": b, "z": z if math.isfinite(z) else None})
+    return rows
+
+
 def spread(
     eaten: Sequence[ArrayLike], deaths: Sequence[ArrayLike], steps: int
 ) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import chex
@@ -178,6 +178,42 @@ def survival_floor(
     return checked
 
 
+# ---- do all devices compute the same? -----------------------------------------------------------
+
+
+def device_agreement(
+    function: Callable[..., jax.Array], *arguments: Any, tolerance: float = 1e-4
+) -> dict[str, Any]:
+    """One function on every kind of device at hand: the accelerator's first and last, and a CPU.
+
+    Args:
+      function: of arrays; its numbers are of the order of 1.
+      arguments: what to call it with.
+      tolerance: greatest difference that counts as rounding.
+
+    Returns:
+      `devices` compared, by name, `largest_difference` between any and the first (None where
+      there is one device), `tolerance` and `agree` (None likewise).
+    """
+    chosen = _devices()
+    compiled = jax.jit(function)
+    first, *others = (
+        np.asarray(compiled(*jax.device_put(arguments, device)), np.float64) for device in chosen
+    )
+    largest = max((float(np.abs(other - first).max()) for other in others), default=None)
+    return {
+        "devices": [str(device) for device in chosen],
+        "largest_difference": largest,
+        "tolerance": tolerance,
+        "agree": None if largest is None else largest <= tolerance,
+    }
+
+
+def _devices() -> list[jax.Device]:
+    local = jax.local_devices()
+    return list(dict.fromkeys([local[0], local[-1], jax.local_devices(backend="cpu")[0]]))
+
+
 # ---- was everything else the same? --------------------------------------------------------------
 
 
@@ -207,6 +243,32 @@ def require_same_configuration(
             problems.append(f"{setting}: {told}")
     if problems:
         raise ValueError("not made under the same conditions: " + "; ".join(problems))
+
+
+def require_same_conditions(modes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse to compare modes that were not trained and judged alike.
+
+    Args:
+      modes: a results file's modes.
+
+    Raises:
+      ValueError: seeds, training steps or evaluated steps differ from mode to mode, with the
+        values.
+    """
+
+    def of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        told = {
+            "seeds": [run["seed"] for run in runs],
+            "evaluated steps": [run["total_steps"] for run in runs],
+        }
+        trained = [run["training"]["steps"] for run in runs if "training" in run]
+        return told | ({"training steps": trained} if trained else {})
+
+    groups: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    for name, mode in modes.items():
+        groups[bool(mode.get("scripted"))][name] = of(mode["runs"])
+    for group in groups.values():
+        require_same_configuration(group, may_differ=())
 
 
 def _leaves(node: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:

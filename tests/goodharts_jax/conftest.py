@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.tree_util import Partial
 
-from evidence import runs
+from evidence import runs, stats
 from goodharts_jax import render, thesis, verification, world
 
 HORIZON = 500
@@ -77,6 +77,13 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
         }
         results["phase_diagram"] = _phase_diagram(draw, num_runs)
         results["verification"] = _verification(modes)
+        results["logrank"] = [{"a": "ground_truth", "b": "proxy", "z": -321.5}]
+        results["device_agreement"] = {
+            "devices": ["gpu:0", "cpu:0"],
+            "largest_difference": 2.5e-6,
+            "tolerance": 1e-4,
+            "agree": True,
+        }
     return runs.plain(results)
 
 
@@ -93,7 +100,17 @@ def _mode(draw, seeds, scripted, efficiency, deaths, eaten, by_poison) -> dict[s
         key: None if value.value is None else value.value for key, value in intervals.items()
     }
     aggregates |= {key: sum(run[key] for run in made) for key in ("total_deaths", "total_steps")}
-    return {"scripted": scripted, "aggregates": aggregates, "intervals": intervals, "runs": made}
+    meals = [np.array([[0, run["food_per_1k_steps"], run["poison_per_1k_steps"]]]) for run in made]
+    worlds = [1 + draw.poisson(50 * meal, (8, 3)) for meal in meals]
+    deaths = [draw.poisson(run["deaths_per_1k_steps"], 8) for run in made]
+    return {
+        "scripted": scripted,
+        "aggregates": aggregates,
+        "intervals": intervals,
+        "other_intervals": thesis.intervals(made, intervals, stats.other_interval),
+        "spread": thesis.spread(worlds, deaths, 1000),
+        "runs": made,
+    }
 
 
 def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> dict[str, Any]:

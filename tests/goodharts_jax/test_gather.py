@@ -39,6 +39,7 @@ def test_a_sweep_joins_into_the_experiment_it_was_cut_from(results, sweep):
     for name, mode in joined["modes"].items():
         assert mode["runs"] == results["modes"][name]["runs"]
         assert mode["intervals"] == results["modes"][name]["intervals"]
+        assert mode["other_intervals"] == results["modes"][name]["other_intervals"]
         for key in ("total_deaths", "total_steps"):
             assert mode["aggregates"][key] == results["modes"][name]["aggregates"][key]
     assert joined["thesis"] == results["thesis"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evidence import runs
-from goodharts_jax import render, report, world
+from goodharts_jax import render, report, thesis, world
 
 SCHEMA = json.loads(
     importlib.resources.files("goodharts_jax").joinpath("results.schema.json").read_text()
@@ -220,6 +220,25 @@ def test_page_and_twin_tell_the_same(folder, results, file):
     assert "43.9%" in text and "99.60" in text  # the published table
     assert "torus of 100 by 100 cells" in text and "42, 43, 44" in text
     assert "a run that had not levelled off" in text  # seed 43, by construction
+
+
+@pytest.mark.parametrize("file", ["report.html", "report.md"])
+def test_second_opinions_spread_plan_and_logrank_are_told(folder, results, file):
+    text = re.sub(r"<[^>]+>", "", (folder / file).read_text())
+    proxy = results["modes"]["proxy"]
+    other = proxy["other_intervals"]["deaths_per_1k_steps"]
+    assert "BCa bootstrap" in other["method"] and other["method"] in text
+    assert report.report.number(other) in text
+    spread = proxy["spread"]["overall_efficiency"]
+    assert report.report.percent(spread["measured"]) in text
+    for part in ("between_runs", "within_runs"):
+        assert report.report.percent(spread[part]) in text
+    plan = thesis.plan(results["modes"], thesis.load_thesis())
+    for row in plan["rows"]:
+        told = f"a gap of {100 * row['gap']:.0f} points with power 0.8 needs {row['runs']} runs"
+        assert told in text
+    assert "−321.5" in text and "no p-value is given" in text
+    assert "gpu:0, cpu:0 differ by 2.5e-06 at most, within the tolerance of 1e-04" in text
 
 
 def test_sections_without_data_are_left_out(results):

@@ -194,6 +194,39 @@ def test_spread_tells_runs_from_worlds():
     assert alone["between_runs"] is None and alone["measured"].low is None
 
 
+def test_the_plan_asks_for_runs_by_the_gaps_of_the_thesis_and_the_spread_found():
+    # Both vary by 5 points, so that 10 points are two standard deviations and 50 are ten.
+    wide = mode([0.90, 0.95, 1.0]), mode([0.45, 0.40, 0.50])
+    plan = thesis.plan({"ground_truth": wide[0], "proxy": wide[1]}, THESIS)
+    assert plan["spread"] == pytest.approx(0.05)
+    assert [row["gap"] for row in plan["rows"]] == [0.1, 0.5]
+    # 6 and 8 as in docs/statistics.md: a t-test by table at d = 2.
+    assert [(row["runs"], row["corrected"]) for row in plan["rows"]] == [(6, 8), (2, 3)]
+    # Where the means lie changes nothing: the gap found is not what is planned for.
+    near = mode([0.44, 0.49, 0.54])
+    assert thesis.plan({"ground_truth": near, "proxy": wide[1]}, THESIS)["rows"] == plan["rows"]
+
+
+@pytest.mark.parametrize("truth", [mode([0.9]), mode([0.9, 0.9]), mode([0.9, None])])
+def test_no_plan_without_a_spread(truth):
+    assert thesis.plan({"ground_truth": truth, "proxy": mode([0.4, 0.4])}, THESIS) is None
+
+
+def test_logrank_of_every_pair_by_hand():
+    # Of two lives each: a's die at 1 and 2, b's both live on past 2. At age 1 one of four dies,
+    # a's share 1/2; at age 2 one of three, a's share 1/3: 2 deaths for 5/6 expected, and the
+    # variance is 1/4 + 2/9.
+    lives = {
+        "a": ([0, 1, 1, 0], [0, 0, 0, 0]),
+        "b": ([0, 0, 0, 0], [0, 0, 0, 2]),
+        "nobody": ([0, 0, 0, 0], [0, 0, 0, 0]),
+    }
+    rows = thesis.logrank(lives)
+    assert [(row["a"], row["b"]) for row in rows] == [("a", "b"), ("a", "nobody"), ("b", "nobody")]
+    assert rows[0]["z"] == pytest.approx((2 - 5 / 6) / (1 / 4 + 2 / 9) ** 0.5)
+    assert rows[1]["z"] is None and rows[2]["z"] is None
+
+
 def test_cautions_name_what_is_too_little():
     said = thesis.cautions({"proxy": mode([0.4, 0.5], deaths=0.1, steps=100_000), "truth": TRUTH})
     assert said == [

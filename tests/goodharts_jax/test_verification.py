@@ -180,3 +180,42 @@ def test_food_and_poison_are_shown_apart():
     result = verification.directional_accuracy(only_food, RADIUS)
     assert float(result.food_accuracy) == 1.0
     np.testing.assert_allclose(result.approach_poison, result.chance, rtol=1e-6)
+
+
+def entry(seed, steps=1000, trained=500):
+    return {"seed": seed, "total_steps": steps, "training": {"steps": trained}}
+
+
+def test_modes_of_a_study_must_be_trained_and_judged_alike():
+    alike = {
+        "proxy": {"runs": [entry(1), entry(2)]},
+        "truth": {"runs": [entry(1), entry(2)]},
+        "walk": {"scripted": True, "runs": [{"seed": 1, "total_steps": 1000}]},
+    }
+    verification.require_same_conditions(alike)
+    for other, named in (
+        ([entry(1), entry(3)], "seeds"),
+        ([entry(1), entry(2, steps=999)], "evaluated steps"),
+        ([entry(1), entry(2, trained=400)], "training steps"),
+    ):
+        with pytest.raises(ValueError, match=f"same conditions: {named}: .* in proxy"):
+            verification.require_same_conditions(alike | {"truth": {"runs": other}})
+
+
+# ---- devices ------------------------------------------------------------------------------------
+
+
+def test_one_device_agrees_with_nobody():
+    found = verification.device_agreement(jnp.sin, jnp.arange(3.0))
+    assert found["agree"] is None and found["largest_difference"] is None
+    assert found["devices"] == ["cpu:0"]
+
+
+def test_devices_that_differ_are_told(monkeypatch):
+    """Two devices that are one in truth, of which the second computes something else."""
+    cpu = jax.devices()[0]
+    answers = iter([np.zeros(3), np.array([0, 2e-4, 0])])
+    monkeypatch.setattr(verification, "_devices", lambda: [cpu, cpu])
+    monkeypatch.setattr(jax, "jit", lambda function: lambda *arguments: next(answers))
+    found = verification.device_agreement(jnp.sin, jnp.arange(3.0))
+    assert found["largest_difference"] == pytest.approx(2e-4) and found["agree"] is False
