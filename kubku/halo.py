@@ -116,6 +116,7 @@ class Learner(NamedTuple):
     chunk: int = 64
 
 
+@jax.jit
 def decide(scores: jax.Array, threshold: jax.Array | float) -> jax.Array:
     """The likelier of NO and YES if its score exceeds the abstention threshold, else UNKNOWN.
 

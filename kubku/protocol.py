@@ -136,7 +136,7 @@ def with_trial(state: State, trial: Mapping[str, float]) -> State:
     if not trial:
         return state
     return state._replace(
-        **{name: jnp.asarray(value, getattr(state, name).dtype) for name, value in trial.items()}
+        **{name: np.asarray(value, getattr(state, name).dtype) for name, value in trial.items()}
     )
 
 
@@ -161,7 +161,7 @@ def audit(learner: Learner, state: State, samples: Samples) -> float:
     While it learns, each sample carries another one's queries, gold answers, kinds and latents; it
     is then asked its own. A learner that learns from the exposure alone can't notice.
     """
-    foreign = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), samples)
+    foreign = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), samples)
     disguised = foreign._replace(
         exposure=samples.exposure, label=samples.label, shown=samples.shown
     )

@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -179,7 +179,8 @@ class Study:
         self.settings, self.folder, self.console = settings, folder, console
         self._own: tuple[Family, Samples] | None = None
         if settings.task.path is not None:
-            self._own = jsonl.read(settings.task.path)
+            own, samples = jsonl.read(settings.task.path)
+            self._own = own, jax.tree.map(np.asarray, samples)
 
     def _same_settings(self) -> None:
         """Keep the settings beside the cells; cells of other settings don't belong to these.
@@ -280,7 +281,11 @@ class Study:
             samples = self.data(family, self.settings.worlds[0], 0).pretrain
             whole = samples.label.shape[0] // HISTORY * HISTORY
             history, _ = growth_history(
-                learner, learner.init(initial), _rows(samples, slice(0, whole)), training, HISTORY
+                learner,
+                _started(learner, initial),
+                _rows(samples, slice(0, whole)),
+                training,
+                HISTORY,
             )
             total = {
                 name: np.asarray(counts).reshape(HISTORY, -1).sum(-1)
@@ -327,14 +332,19 @@ class Study:
 
     @cache  # noqa: B019
     def data(self, name: str, world: str, generator_seed: int) -> Data:
-        """Every split of a family; only the pretraining split depends on the world."""
+        """Every split of a family, as NumPy arrays, which are cut without compiling anything; only
+        the pretraining split depends on the world.
+        """
+        return jax.tree.map(np.asarray, self._data(name, world, generator_seed))
+
+    def _data(self, name: str, world: str, generator_seed: int) -> Data:
         budget = self.settings.budget
         if name == "jsonl":
             assert self._own is not None
             own = self._own[1]
             n = own.label.shape[0]
-            rows = jnp.arange(budget.streams * budget.length) % n
-            return Data(own, own, own, _rows(own, jnp.arange(0)), self._streams(_rows(own, rows)))
+            rows = np.arange(budget.streams * budget.length) % n
+            return Data(own, own, own, _rows(own, np.arange(0)), self._streams(_rows(own, rows)))
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
         family, apart = FAMILIES[name], jax.random.split(key, 2)
         flowing = generate(family, apart[1], budget.streams * budget.length, "test")
@@ -360,7 +370,7 @@ class Study:
         learner = self.learner(cell.learner, cell.family)
         base_seed, generator_seed = self.seeds(cell.replicate)
         initial, training = jax.random.split(jax.random.key(base_seed), 2)
-        state = learner.init(initial)
+        state = _started(learner, initial)
         make = learner.bases[cell.base]
         if make is None:
             return state, 0.0
@@ -518,6 +528,16 @@ class Study:
                     }
                 )
         return shown
+
+
+@cache
+def _init(init: Callable[[jax.Array], State]) -> Callable[[jax.Array], State]:
+    return jax.jit(init)
+
+
+def _started(learner: Learner, key: jax.Array) -> State:
+    """`learner.init`, compiled as one program rather than operation by operation."""
+    return _init(learner.init)(key)
 
 
 @jax.jit

@@ -158,12 +158,9 @@ def generate(
         _chunk(family, key, jnp.arange(start, start + _CHUNK), *traced, pairs)
         for start in range(0, wanted, _CHUNK)
     ]
-    first = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:wanted], *chunks)
-    if not pairs:
-        return first
-    first = first._replace(pair=jnp.arange(wanted))
-    second = jax.vmap(partial(_counterpart, family))(first)
-    return jax.tree.map(lambda a, b: jnp.stack([a, b], 1).reshape(n, *a.shape[1:]), first, second)
+    # Joined on the host: there every size would be a compilation of its own.
+    rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:n], *jax.device_get(chunks))
+    return jax.tree.map(jnp.asarray, rows)
 
 
 _CHUNK = 256
@@ -174,7 +171,16 @@ def _chunk(
     family: Family, key: jax.Array, rows: jax.Array, split: Split, skew: jax.Array, pairs: bool
 ) -> Samples:
     key = jax.random.fold_in(key, split.number)
-    return jax.vmap(lambda i: _sample(family, jax.random.fold_in(key, i), split, skew, pairs))(rows)
+
+    def made(i: jax.Array) -> Sample:
+        return _sample(family, jax.random.fold_in(key, i), split, skew, pairs)
+
+    samples = jax.vmap(made)(rows)
+    if not pairs:
+        return samples
+    first = samples._replace(pair=rows)
+    second = jax.vmap(partial(_counterpart, family))(first)
+    return jax.tree.map(lambda a, b: jnp.stack([a, b], 1).reshape(-1, *a.shape[1:]), first, second)
 
 
 class _Draw(NamedTuple):

@@ -4,12 +4,14 @@ import copy
 import json
 
 import jax
+import numpy as np
 import pytest
 
 from evidence.answers import Answer
 from kubku import protocol
+from kubku.halo import tokens
 from kubku.learners.controls import dictionary
-from kubku.tasks import jsonl, say, story
+from kubku.tasks import FAMILIES, jsonl, say, story
 
 GOOD = {
     "facts": [
@@ -54,6 +56,32 @@ def test_a_file_becomes_samples_that_learners_answer(tmp_path):
     assert say(family, asked[0]) == "Is it true that the job of Ada is pilot?"
     assert "the gender of Ada is man" in say(family, asked[1])
     assert int(one.harmful[3]) == Answer.YES
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_generated_samples_come_back_from_their_file(tmp_path, drawn, name):
+    """Text and tokens out, ids in: whatever ids the file's words get, the halos are the same."""
+    family = FAMILIES[name]
+    samples = jax.tree.map(lambda leaf: leaf[:40], drawn(name))
+    path = jsonl.write(tmp_path / "mine.jsonl", family, samples)
+    _, again = jsonl.read(path)
+    for part in ("label", "shown", "asked", "kind", "gold", "harmful"):
+        np.testing.assert_array_equal(getattr(again, part), getattr(samples, part), part)
+    # Ids are renamed one to one, the same way in what is told and in what is asked.
+    renamed = {}
+    for old, new in ((samples.exposure, again.exposure), (samples.query, again.query)):
+        was = zip(old.entity.ravel(), old.attribute.ravel(), old.value.ravel(), strict=True)
+        now = (np.asarray(part).ravel().tolist() for part in new[1:])
+        for (entity, attribute, value), a, b, c in zip(was, *now, strict=True):
+            assert renamed.setdefault(("entity", entity), a) == a
+            assert renamed.setdefault(("attribute", attribute), b) == b
+            assert renamed.setdefault((attribute, value), c) == c
+    record = json.loads(path.read_text().splitlines()[0])
+    one = jax.tree.map(lambda leaf: leaf[0], samples)
+    assert record["story"] == story(family, one)
+    asked = type(one.query)(*(part[5] for part in one.query))
+    assert record["queries"][5]["text"] == say(family, asked)
+    assert record["queries"][5]["tokens"] == tokens(asked).tolist()
 
 
 def changed(path, value):

@@ -257,6 +257,35 @@ def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
         assert not all((x == y).all() for x, y in zip(a, c, strict=True))
 
 
+def test_a_replaying_learner_learns_unknown_items_of_the_pretraining_split(samples):
+    """By hand: one step on the sample's items and the replayed ones, the latter as UNKNOWN."""
+    learner = gradient_learner(MLP(width=8), features, chunk=4, replayed=3)
+    bases = base_states.replaying({"random": None})
+    pretrain = generate(FAMILIES["stories"], jax.random.key(5), 64, "pretrain")
+    state = bases["random"](learner.init(jax.random.key(0)), pretrain, jax.random.key(1))
+    state = state._replace(steps=jnp.int32(1), rate=jnp.float32(0.3))
+    traps = (pretrain.kind == Kind.HALLUCINATION) & ~base_states.withheld(pretrain)
+    known = {
+        tuple(int(part[i, q]) for part in pretrain.query)
+        for i, q in zip(*np.nonzero(np.asarray(traps)), strict=True)
+    }
+    replayed = [tuple(int(part[i]) for part in state.replay) for i in range(3)]
+    assert set(replayed) <= known and len(set(replayed)) == 3
+
+    sample = jax.tree.map(lambda leaf: leaf[0], samples)
+    inputs = jnp.concatenate([features(sample.exposure), features(state.replay)])
+    label = jnp.concatenate([sample.label, jnp.full(3, int(Answer.UNKNOWN))])
+
+    def loss(params):
+        logits = MLP(width=8).apply(params, inputs)
+        return -jax.nn.log_softmax(logits)[jnp.arange(len(label)), label].mean()
+
+    moved = jax.tree.map(lambda w, g: w - 0.3 * g, state.params, jax.grad(loss)(state.params))
+    learnt = learner.learn(state, sample).params
+    for a, b in zip(jax.tree.leaves(learnt), jax.tree.leaves(moved), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "kind", ["cnn", "gru", "transformer", "gru_context", "transformer_context"]
 )
