@@ -131,7 +131,7 @@ def _plan_memory(study: Study) -> None:
     num_rows = (len(study.rows) + len(study.scripts)) * len(settings.seeds)
     worlds = settings.budget.evaluation_worlds
     needed = population.memory_needed(settings.plan, world, num_runs, num_rows, worlds)
-    available, peak = devices.memory_available(), max(needed.values())
+    available, peak = devices.memory_available(), sum(needed.values())
     study.console.print(
         f"{num_runs} runs x {settings.num_updates * settings.plan.steps_per_update:,} steps; "
         f"memory: about {peak / 2**20:,.0f} of {available / 2**20:,.0f} MiB",

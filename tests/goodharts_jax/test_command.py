@@ -190,8 +190,8 @@ def test_a_mode_of_ones_own(command):
 @pytest.mark.full
 def test_sweeps(command):
     command(
-        *SMALL,
         "--multirun",
+        *SMALL,
         "mode=ground_truth,proxy",
         "seed=42,43",
         "hydra.sweep.dir=sweep",
