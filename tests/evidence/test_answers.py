@@ -68,6 +68,8 @@ TRAPS = [
     ("Answer: YES or NO", INVALID),
     ("Answer: no information", INVALID),
     ("Answer: YES\nAnswer: NO", INVALID),
+    ("The answer is YES if the facts state it, NO if they rule it", INVALID),
+    ("YES if the facts state it, NO if they do neither.", INVALID),
     ("Oui", INVALID),
     ("Y", INVALID),
     ("TRUE", INVALID),
