@@ -82,7 +82,8 @@ _PHRASE = re.compile(
     r")\b",
     re.I,
 )
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.I | re.S)
+# No block reaches over the start of another, or unclosed ones would be searched again and again.
+_THINKING = re.compile(r"<think(?:ing)?>(?:(?!<think).)*?</think(?:ing)?>", re.I | re.S)
 _FENCE = re.compile(r"^```[a-z]*\s*\n?(.*?)\n?```$", re.I | re.S)
 _INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x00AD])
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "«": '"', "»": '"'})

@@ -158,6 +158,6 @@ def test_a_json_reply_round_trips(word, confidence):
               "whether " * 40_000, "<think>" * 40_000],
 )  # fmt: skip
 def test_a_hostile_reply_is_read_in_linear_time(reply):
-    start = time.perf_counter()
+    start = time.process_time()
     read(reply)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
