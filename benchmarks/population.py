@@ -1,4 +1,4 @@
-"""Runs of a population on one device: one after another, or vmapped."""
+"""Runs of a population on a CPU: one at a time on a device a core, or side by side on one."""
 
 from __future__ import annotations
 
@@ -8,35 +8,47 @@ from typing import Any
 import jax
 
 from benchmarks.timing import isolated, save, timed
+from evidence.devices import over_runs, spread
 from goodharts_jax import make_hyper, make_mode, make_world, ppo
 
-_UPDATES = 2
+_RUNS, _UPDATES, _REPEATS = 4, 1, 5
 
 
 def main() -> None:
     """The measurement behind `evidence.devices.over_runs`."""
-    rows = [
-        isolated("benchmarks.population:steps_per_second", num_runs=num_runs, how=how)
-        for num_runs in (2, 8)
-        for how in ("map", "vmap")
-    ]
+    rows = [isolated(f"benchmarks.population:{how}") for how in ("one_a_core", "side_by_side")]
     for row in rows:
-        name, rate = f"{row['num_runs']} runs by {row['how']}", row["steps_per_second"]
-        print(f"  {name:>14}: {rate:>10,.0f} steps/s")
-    save("population", rows, f"one device, median of 5 x {_UPDATES} updates")
+        print(f"  {row['how']:>40}: {row['steps_per_second']:>10,.0f} steps/s")
+    save("population", rows, f"{_RUNS} runs, median of {_REPEATS} x {_UPDATES} update of each")
 
 
-def steps_per_second(num_runs: int, how: str) -> dict[str, Any]:
-    """Training steps of all runs together."""
-    plan, world, hyper = ppo.Plan(), make_world(), make_hyper(128)
+def one_a_core() -> dict[str, Any]:
+    """As `over_runs` does it: a device a core, its runs one after another."""
+    keys = spread(jax.random.split(jax.random.key(0), _RUNS))
+    learners = over_runs(partial(ppo.start, ppo.Plan()))(make_world(), keys)
+    lifted = over_runs(_advance, donate=(1,))
+    return _rate("a device a core, one run at a time", partial(lifted, _shared()), learners)
+
+
+def side_by_side() -> dict[str, Any]:
+    """All runs vmapped on one device, which may use all cores for each operation."""
+    keys = jax.random.split(jax.random.key(0), _RUNS)
+    start = jax.jit(jax.vmap(partial(ppo.start, ppo.Plan()), (None, 0)))
+    lifted = jax.jit(jax.vmap(_advance, (None, 0)), donate_argnums=1)
+    learners = start(make_world(), keys)
+    return _rate("one device, all runs vmapped", partial(lifted, _shared()), learners)
+
+
+def _advance(shared: Any, learner: ppo.Learner) -> ppo.Learner:
+    return ppo.advance(ppo.Plan(), *shared, learner, _UPDATES)[0]
+
+
+def _shared() -> tuple[Any, ...]:
     mode = make_mode((1, 0), (0, 1), 1, -2, pay_step=-0.1, pay_death=-4)
-    keys = jax.random.split(jax.random.key(0), num_runs)
-    learners = jax.jit(jax.vmap(partial(ppo.start, plan, world)))(keys)
+    return make_world(), make_hyper(128), mode
 
-    def one(learner: ppo.Learner) -> ppo.Learner:
-        return ppo.advance(plan, world, hyper, mode, learner, _UPDATES)[0]
 
-    lifted = partial(jax.lax.map, one) if how == "map" else jax.vmap(one)
-    taken = timed(jax.jit(lifted, donate_argnums=0), learners)
-    steps = num_runs * _UPDATES * plan.steps_per_update
-    return {**taken, "steps_per_second": steps / taken["median_s"]}
+def _rate(how: str, update: Any, learners: ppo.Learner) -> dict[str, Any]:
+    taken = timed(update, learners, repeats=_REPEATS)
+    steps = _RUNS * _UPDATES * ppo.Plan().steps_per_update
+    return {"how": how, **taken, "steps_per_second": steps / taken["median_s"]}
