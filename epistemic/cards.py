@@ -40,8 +40,8 @@ class Card:
       gold: "YES", "NO" or "UNKNOWN".
       label: "E" entailed, "C" contradictory, "U" unknown.
       claim: what the question asks about.
-      kind: how the gold follows: "E_stated", "E_inferred", "C_" and the constraint's kind,
-        "U_absent".
+      kind: how the gold follows: "E_stated", "E_inferred", "C_" and the constraint's kind
+        ("functional" for max_count, "negated" for an explicit denial), "U_absent".
       proof: one line: the triple that entails the claim, or the constraint and the clash.
       rules: sentences that stand beside the facts, such as "A country has one capital.".
       requires: "card" where facts and rules settle the gold, "graph" where only the graph does.
@@ -51,6 +51,7 @@ class Card:
         each label, alike in all but the answer.
       surface: numbers of the templates used: question, then facts; for the leakage audit.
       difficulty: of a near miss, 0 (far) to 1 (nearest); None for other cards.
+      nearness: of a near miss, the way it is near: "neighbours", "region", "name" or "number".
     """
 
     id: str
@@ -68,6 +69,7 @@ class Card:
     family: str = ""
     surface: tuple[int, ...] = ()
     difficulty: float | None = None
+    nearness: str | None = None
 
     @property
     def subject(self) -> str:
@@ -92,6 +94,7 @@ class Card:
             "family": self.family,
             "surface": self.surface,
             "difficulty": self.difficulty,
+            "nearness": self.nearness,
         }
 
 

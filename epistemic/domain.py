@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import as_file, files
@@ -13,6 +14,7 @@ import pyshacl
 import rdflib
 from omegaconf import OmegaConf
 from pydantic import Field
+from rdflib.namespace import XSD
 
 import epistemic.data
 from epistemic.constraints import (
@@ -114,18 +116,33 @@ class Domain:
 
     @cached_property
     def by_iri(self) -> dict[str, Predicate]:
-        return {predicate.iri: predicate for predicate in self.predicates.values()}
+        found = {predicate.iri: predicate for predicate in self.predicates.values()}
+        return {**found, TYPE: self.type}
+
+    @cached_property
+    def type(self) -> Predicate:
+        """Being of a class, as a predicate; its objects are said with their article."""
+        return Predicate(
+            name="type",
+            iri=TYPE,
+            label="type",
+            unit="",
+            complete=False,
+            questions=("Is {s} {o}?", "Is it true that {s} is {o}?", "Does {s} count as {o}?"),
+            facts=("{s} is {o}.", "It is known that {s} is {o}.", "{s} counts as {o}."),
+            denials=("{s} is not {o}.", "It is not true that {s} is {o}."),
+            rules=_class_rules(self.constraints, self.class_name),
+        )
 
     def name_of(self, term: str, unit: str = "") -> str:
         """What a sentence calls a term: its label, or a number with its unit."""
-        parts = split_literal(term)
-        if parts is None:
-            place = self.graph.ids.get(term)
-            return self.graph.labels[place] if place is not None else _last_segment(term)
-        lexical = parts[0]
-        if re.fullmatch(r"-?\d{4,}", lexical):
-            lexical = f"{int(lexical):,}"
-        return f"{lexical} {unit}".rstrip()
+        return _name_in(self.graph, term, unit)
+
+    def object_name(self, predicate: Predicate, term: str) -> str:
+        """What a sentence of the predicate calls its object."""
+        if predicate.iri == TYPE:
+            return self.class_name(term)
+        return self.name_of(term, predicate.unit)
 
     def class_name(self, iri: str) -> str:
         """A class with its article, such as "a body of water"."""
@@ -135,12 +152,10 @@ class Domain:
     def sentence(self, triple: tuple[str, str, str], holds: bool = True, template: int = 0) -> str:
         """One triple in one sentence, or its denial."""
         s, p, o = triple
-        if p == TYPE:
-            return f"{self.name_of(s)} is {'' if holds else 'not '}{self.class_name(o)}."
         predicate = self.by_iri.get(p) or default_predicate(p, False)
         templates = predicate.facts if holds else predicate.denials
         return templates[template % len(templates)].format(
-            s=self.name_of(s), o=self.name_of(o, predicate.unit)
+            s=self.name_of(s), o=self.object_name(predicate, o)
         )
 
     def validate(self) -> tuple[bool, str]:
@@ -188,7 +203,8 @@ def load_domain(
         require_triples(graph, constraints, predicate.iri, name)
     classes = dict(settings.classes)
     predicates = {
-        name: spoken(name, predicate, constraints, classes) for name, predicate in wanted.items()
+        name: spoken(name, predicate, constraints, classes, graph)
+        for name, predicate in wanted.items()
     }
     graph = degrade(graph, [p.iri for p in predicates.values()], keep, wrong, seed)
     return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
@@ -284,8 +300,12 @@ def spoken(
     settings: PredicateSettings,
     constraints: Constraints,
     classes: dict[str, str] | None = None,
+    graph: Graph | None = None,
 ) -> Predicate:
-    """A predicate in words: the settings', and what they leave out made from its label."""
+    """A predicate in words: the settings', and what they leave out made from its label.
+
+    The graph is where a rule that lists values finds their names.
+    """
     default = default_predicate(
         settings.iri, constraints.functional(settings.iri), settings.label or _split_camel(name)
     )
@@ -300,7 +320,7 @@ def spoken(
         settings.denials or default.denials,
         (),
     )
-    rules = _rules(words, settings.rules, constraints, classes or {})
+    rules = _rules(words, settings.rules, constraints, classes or {}, graph)
     return Predicate(**{**words.__dict__, "rules": rules})
 
 
@@ -309,20 +329,45 @@ def _rules(
     sentences: dict[str, str],
     constraints: Constraints,
     classes: dict[str, str],
+    graph: Graph | None,
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Sentences for the constraints on a predicate that a card can rest on."""
     rules: list[tuple[str, tuple[str, ...]]] = []
     iri, label = predicate.iri, predicate.label
     for rule in constraints.of(iri):
-        sentence = sentences.get(rule.kind) or _default_rule(rule, label, classes)
+        sentence = sentences.get(rule.kind) or _default_rule(rule, predicate, classes, graph)
         if sentence:
             rules.append((sentence, (rule.name, *_apart(rule, constraints))))
     if iri in constraints.symmetric:
         default = f"If one thing is {_article(label)} {label} of another, then so is the other."
         rules.append((sentences.get("symmetric", default), (symmetric_name(iri),)))
     for pair in sorted(constraints.inverse):
-        if iri in pair and "inverse" in sentences:
-            rules.append((sentences["inverse"], (inverse_name(*pair),)))
+        if iri in pair:
+            other = _words(pair[1] if pair[0] == iri else pair[0])
+            default = (
+                f"One thing has another as {_article(label)} {label} exactly when the other has "
+                f"it as {_article(other)} {other}."
+            )
+            rules.append((sentences.get("inverse", default), (inverse_name(*pair),)))
+    return tuple(rules)
+
+
+def _class_rules(
+    constraints: Constraints, say: Callable[[str], str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Sentences that keep classes apart and order them."""
+    apart = [rule for rule in constraints.rules if rule.kind == "disjoint"]
+    names = sorted({name for rule in apart for name in (rule.predicate, *rule.value)})
+    rules: list[tuple[str, tuple[str, ...]]] = []
+    if len(apart) == len(names) * (len(names) - 1) // 2 > 1:
+        sentence = f"Nothing is more than one of these: {', '.join(map(say, names))}."
+        rules.append((sentence, tuple(rule.name for rule in apart)))
+    else:
+        for rule in apart:
+            sentence = f"Nothing is both {say(rule.predicate)} and {say(rule.value[0])}."
+            rules.append((sentence, (rule.name,)))
+    for child, parent in sorted(constraints.subclass):
+        rules.append((f"Whatever is {say(child)} is {say(parent)}.", ()))
     return tuple(rules)
 
 
@@ -337,7 +382,15 @@ def _apart(rule: Constraint, constraints: Constraints) -> tuple[str, ...]:
     )
 
 
-def _default_rule(rule: Constraint, label: str, classes: dict[str, str]) -> str:
+# A list of more values than this isn't read out.
+_LONGEST_LIST = 12
+_INTEGER = str(XSD.integer)
+
+
+def _default_rule(
+    rule: Constraint, predicate: Predicate, classes: dict[str, str], graph: Graph | None
+) -> str:
+    label = predicate.label
     if rule.kind == "max_count":
         several = "one" if rule.value[0] == "1" else rule.value[0]
         return f"Nothing has more than {several} {label}."
@@ -355,7 +408,40 @@ def _default_rule(rule: Constraint, label: str, classes: dict[str, str]) -> str:
         return f"If one thing has another as {label}, then not the other way round."
     if rule.kind == "irreflexive":
         return f"Nothing is its own {label}."
+    if rule.kind == "datatype" and rule.value == (_INTEGER,):
+        return f"The {label} of anything is a whole number."
+    if rule.kind in _BOUND_WORDS:
+        bound = _number_name(split_literal(rule.value[0]), predicate.unit)
+        return f"The {label} of anything is {_BOUND_WORDS[rule.kind].format(bound)}."
+    if rule.kind == "in" and len(rule.value) <= _LONGEST_LIST:
+        names = sorted(_name_in(graph, value, predicate.unit) for value in rule.value)
+        return f"The {label} of anything is one of these: {', '.join(names)}."
     return ""
+
+
+_BOUND_WORDS = {
+    "min_inclusive": "{} or more",
+    "min_exclusive": "more than {}",
+    "max_inclusive": "{} or less",
+    "max_exclusive": "less than {}",
+}
+
+
+def _name_in(graph: Graph | None, term: str, unit: str) -> str:
+    """What a sentence calls a term of the graph, or one that it hasn't heard of."""
+    parts = split_literal(term)
+    if parts is not None:
+        return _number_name(parts, unit)
+    place = graph.ids.get(term) if graph is not None else None
+    return graph.labels[place] if graph is not None and place is not None else _last_segment(term)
+
+
+def _number_name(parts: tuple[str, str | None, str | None] | None, unit: str) -> str:
+    """A literal's text, thousands of a number apart, with its unit."""
+    lexical = parts[0] if parts else ""
+    if re.fullmatch(r"-?\d{4,}", lexical):
+        lexical = f"{int(lexical):,}"
+    return f"{lexical} {unit}".rstrip()
 
 
 def _last_segment(iri: str) -> str:

@@ -224,6 +224,11 @@ class Graph:
         return {term: i for i, term in enumerate(self.terms)}
 
     @cached_property
+    def is_name(self) -> np.ndarray:
+        """bool[terms]: IRIs and blank nodes."""
+        return np.array([not term.startswith('"') for term in self.terms], bool)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the graph's triples as text: equal graphs, equal digests."""
         digest = hashlib.sha256()
@@ -262,7 +267,7 @@ class Graph:
     def with_triples(self, triples: np.ndarray) -> Graph:
         """The same table of terms with other triples, i32[M, 3]."""
         graph = replace(self, triples=sorted_unique(triples))
-        for name in ("ids", "labels"):
+        for name in ("ids", "labels", "is_name"):
             if name in self.__dict__:
                 graph.__dict__[name] = self.__dict__[name]
         return graph
@@ -321,6 +326,21 @@ def _ranks(values: list[tuple[int, Any]]) -> np.ndarray:
 def sorted_unique(triples: np.ndarray) -> np.ndarray:
     """i32[T, 3] rows in order, each once."""
     triples = np.ascontiguousarray(triples, np.int32).reshape(-1, 3)
+    if not len(triples):
+        return triples
+    # One number a triple where that fits 63 bits: far faster to sort than three columns.
+    bits = [int(column.max()).bit_length() for column in triples.T]
+    if triples.min() >= 0 and sum(bits) <= 63:
+        wide = triples.astype(np.int64)
+        keys = (wide[:, 0] << (bits[1] + bits[2])) | (wide[:, 1] << bits[2]) | wide[:, 2]
+        keys.sort()
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+        columns = (
+            keys >> (bits[1] + bits[2]),
+            (keys >> bits[2]) & ((1 << bits[1]) - 1),
+            keys & ((1 << bits[2]) - 1),
+        )
+        return np.stack(columns, axis=1).astype(np.int32)
     order = np.lexsort((triples[:, 2], triples[:, 1], triples[:, 0]))
     triples = triples[order]
     fresh = np.ones(len(triples), bool)

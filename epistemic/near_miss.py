@@ -1,14 +1,16 @@
 """Near misses: claims that are as close to a true one as the graph allows.
 
-The claimed object is of the true one's type and near it in one of three ways: by what surrounds
-it in the graph (its region, currency, neighbours), by its name, or, for numbers, within a tenth.
-What a near miss is worth, NO or UNKNOWN, is what the oracle proves of it: NO where the true value
-is known and there can be only one, UNKNOWN where it was withheld. As many entailed cards, with
-the near miss as somebody else's value, stand beside them, so that the deck's form tells nothing.
+The claimed object is of the true one's type and near it in one of four ways: by its neighbours in
+the graph, by the region that it lies in (what it or its holder has one of: a continent, a
+currency), by its name, or, for numbers, within a tenth. What a near miss is worth, NO or UNKNOWN,
+is what the oracle proves of it: NO where the true value is known and there can be only one, or
+where it is denied; UNKNOWN where it was withheld. As many entailed cards, with the near miss as
+somebody else's value, stand beside them, so that the deck's form tells nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,23 +19,23 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from epistemic.decks import (
-    BySubject,
-    CardSettings,
-    Cell,
-    Deck,
-    Drawer,
-    Wording,
-    counts,
-    deck_graph,
-)
-from epistemic.domain import Domain
+from epistemic.decks import CardSettings, Deck, counts, deck_graph
+from epistemic.domain import Domain, Predicate
+from epistemic.drawing import BySubject, Cell, Drawer
+from epistemic.draws import Draws
 from epistemic.graph import LABEL, TYPE, Graph, value_of
+from epistemic.wording import Wording
 from evidence.config import Settings
 
 NEAREST = 5
 WITHIN = 0.1
 _BLOCK = 512
+# Of a predicate with more values, so many are compared, drawn at random.
+_MOST_VALUES = 4_096
+# Cosines are kept to so many digits, so that every machine ranks them alike; below the least,
+# two values aren't near.
+_DIGITS = 6
+_LEAST = 0.1
 
 
 class NearMissSettings(Settings):
@@ -53,83 +55,113 @@ def make_near_misses(domain: Domain, settings: NearMissSettings) -> Deck:
     Raises:
       ValueError: a graph too small; says how many cards it could give.
     """
-    half = (settings.num + 1) // 2
+    half = max(1, (settings.num + 1) // 2)
     drawn = CardSettings(
-        per_type=max(1, half),
+        per_type=half,
         predicates=settings.predicates,
         seed=settings.seed,
         withhold=settings.withhold,
     )
-    drawer = _NearDrawer(domain, deck_graph(domain, drawn), drawn)
-    cards = Wording(domain, settings.seed).cards(drawer.draw(half), drawer.deck, prefix="NEAR")
-    graded = [
-        card if card.label == "E" else replace(card, difficulty=drawer.difficulty(card.claim))
-        for card in cards
-    ]
-    return Deck(graded, drawer.deck, counts(graded, domain))
+    drawer = _NearDrawer(domain, deck_graph(domain, drawn), settings.seed)
+    cells = drawer.near_cells(drawer.predicates(settings.predicates))
+    batches = drawer.draw(cells, half, "near_miss.num / 2")
+    wording = Wording(domain, settings.seed)
+    cards = wording.cards(batches, drawer.alone, drawer.known, prefix="NEAR")
+    for place, card in enumerate(cards):
+        if card.label != "E":
+            nearness, difficulty = drawer.nearest(card.claim)
+            cards[place] = replace(card, nearness=nearness, difficulty=difficulty)
+    return Deck(cards, drawer.deck, counts(cards, domain))
 
 
 class Near:
     """For each value of a predicate, the values nearest to it.
 
+    Args:
+      graph: whose values.
+      predicate: its id.
+      single: ids of predicates of which a subject has one value.
+
     Attributes:
-      pairs: i32[M, 2] of (value, near value), sorted; score: f64[M] in 0..1.
+      by_kind: kind of nearness -> i32[M, 2] of (value, near value) sorted, and f64[M] in 0..1.
     """
 
-    def __init__(self, graph: Graph, predicate: int):
+    def __init__(self, graph: Graph, predicate: int, single: Sequence[int]):
         values = np.unique(graph.triples[graph.triples[:, 1] == predicate, 2])
-        if graph.terms[values[0]].startswith('"'):
-            rows, scores = _near_numbers(graph, values)
-        else:
-            parts = [_nearest(_surroundings(graph, values)), _nearest(_names(graph, values))]
-            rows = np.concatenate([places for places, _ in parts])
-            scores = np.concatenate([found for _, found in parts])
-        pairs = values[rows] if len(rows) else np.zeros((0, 2), np.int32)
-        order = np.lexsort((-scores, pairs[:, 1], pairs[:, 0]))
-        pairs, scores = pairs[order], scores[order]
-        # A value near in two ways counts once, by the nearer.
-        fresh = np.ones(len(pairs), bool)
-        fresh[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
-        self.pairs, self.score = pairs[fresh], scores[fresh]
+        self.by_kind: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        if not graph.is_name[values].all():
+            self._add("number", values, *_near_numbers(graph, values))
+            return
+        if len(values) > _MOST_VALUES:
+            values = np.sort(values[Draws(0).order(len(values))[:_MOST_VALUES]])
+        one, several = _links(graph, single)
+        reached = (one + one.T + several)[values]
+        self._add("neighbours", values, *_nearest(_profile(several, reached, values)))
+        self._add("region", values, *_nearest(_profile(one, reached, values)))
+        self._add("name", values, *_nearest(_names(graph, values)))
 
-    def score_of(self, value: int, near: int) -> float:
-        return float(self.score[(self.pairs == (value, near)).all(axis=1)][0])
+    def _add(self, kind: str, values: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> None:
+        if len(rows):
+            # Both ways: what is near is as often the true value as the claimed one.
+            pairs = values[np.concatenate([rows, rows[:, ::-1]])]
+            pairs, first = np.unique(pairs, axis=0, return_index=True)
+            self.by_kind[kind] = pairs, np.concatenate([scores, scores])[first]
+
+    def nearest(self, values: Sequence[int], near: int) -> tuple[str, float]:
+        """In what way a value is nearest to any of these, and how near, from 0 to 1."""
+        best = ("", 0.0)
+        for kind, (pairs, scores) in self.by_kind.items():
+            there = (pairs[:, 1] == near) & np.isin(pairs[:, 0], values)
+            if there.any() and scores[there].max() > best[1]:
+                best = kind, float(scores[there].max())
+        return best
 
 
 def _near_numbers(graph: Graph, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of places of numbers at most a tenth apart; 1 - gap / tenth."""
-    numbers = [(i, float(value_of(graph.terms[v])[1])) for i, v in enumerate(values)
-               if value_of(graph.terms[v])[0] == 1]  # fmt: skip
-    numbers.sort(key=lambda entry: entry[1])
-    rows, scores = [], []
-    for at, (i, x) in enumerate(numbers):
-        reach = WITHIN * abs(x)
-        for j, y in numbers[max(0, at - NEAREST) : at + NEAREST + 1]:
-            if y != x and abs(y - x) <= reach:
-                rows.append((i, j))
-                scores.append(1 - abs(y - x) / reach)
-    return np.array(rows, int).reshape(-1, 2), np.array(scores)
+    """Pairs of places of numbers less than a tenth of the lesser apart; 1 - gap / tenth."""
+    read = [value_of(graph.terms[value]) for value in values.tolist()]
+    places = np.array([i for i, (kind, _) in enumerate(read) if kind == 1], int)
+    numbers = np.array([float(read[i][1]) for i in places.tolist()])
+    order = np.argsort(numbers, kind="stable")
+    places, numbers = places[order], numbers[order]
+    rows, scores = [np.zeros((0, 2), int)], [np.zeros(0)]
+    for step in range(1, min(NEAREST + 1, len(numbers))):
+        reach = WITHIN * np.minimum(np.abs(numbers[:-step]), np.abs(numbers[step:]))
+        gap = numbers[step:] - numbers[:-step]
+        close = (gap > 0) & (gap < reach)
+        rows.append(np.stack([places[:-step][close], places[step:][close]], axis=1))
+        scores.append(1 - gap[close] / reach[close])
+    return np.concatenate(rows), np.concatenate(scores)
 
 
-def _surroundings(graph: Graph, values: np.ndarray) -> sparse.csr_matrix:
-    """Each value's terms within two links, one row a value, of length one."""
+def _links(graph: Graph, single: Sequence[int]) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Links from subjects to the one value of a predicate, and all other links, both ways."""
     triples = graph.triples
-    link = ~np.isin(triples[:, 1], [graph.ids.get(TYPE, -1), graph.ids.get(LABEL, -1)])
-    names = np.array([not term.startswith('"') for term in graph.terms])
-    ends = triples[link & names[triples[:, 2]]][:, [0, 2]]
+    skipped = np.isin(triples[:, 1], [graph.ids.get(TYPE, -1), graph.ids.get(LABEL, -1)])
+    triples = triples[~skipped & graph.is_name[triples[:, 2]]]
+    is_single = np.isin(triples[:, 1], single)
     size = len(graph.terms)
-    ones = np.ones(2 * len(ends))
-    both = np.concatenate([ends, ends[:, ::-1]])
-    near = sparse.csr_matrix((ones, (both[:, 0], both[:, 1])), shape=(size, size))
-    near.data[:] = 1
-    first = near[values]
-    wide = first + first @ near
+
+    def matrix(ends: np.ndarray) -> sparse.csr_matrix:
+        made = sparse.csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (size, size))
+        made.data[:] = 1
+        return made
+
+    other = triples[~is_single][:, [0, 2]]
+    return matrix(triples[is_single][:, [0, 2]]), matrix(np.concatenate([other, other[:, ::-1]]))
+
+
+def _profile(
+    links: sparse.csr_matrix, reached: sparse.csr_matrix, values: np.ndarray
+) -> sparse.csr_matrix:
+    """What each value, or what stands beside it, is linked with: one row a value, of length one."""
+    found = (links[values] + reached @ links).tocoo()
+    other = found.col != values[found.row]
+    rows, columns = found.row[other], found.col[other]
     # What is near everything says little: weigh terms by how few values they are near.
-    weight = np.log((1 + len(values)) / (1 + np.asarray((wide > 0).sum(axis=0)).ravel()))
-    wide.data = np.minimum(wide.data, 1)
-    wide = wide.multiply(weight).tocsr()
-    wide[np.arange(len(values)), values] = 0
-    return normalize(wide)
+    common = np.bincount(columns, minlength=found.shape[1])
+    weights = np.log((1 + len(values)) / (1 + common))[columns]
+    return normalize(sparse.csr_matrix((weights, (rows, columns)), shape=found.shape))
 
 
 def _names(graph: Graph, values: np.ndarray) -> sparse.csr_matrix:
@@ -141,14 +173,14 @@ def _names(graph: Graph, values: np.ndarray) -> sparse.csr_matrix:
 
 def _nearest(rows: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of places of rows with their cosine, the few nearest of each."""
-    pairs, scores = [], []
+    pairs, scores = [np.zeros((0, 2), int)], [np.zeros(0)]
     for start in range(0, rows.shape[0], _BLOCK):
-        cosine = (rows[start : start + _BLOCK] @ rows.T).toarray()
+        cosine = np.round((rows[start : start + _BLOCK] @ rows.T).toarray(), _DIGITS)
         here = np.arange(len(cosine))
         cosine[here, start + here] = 0
         best = np.argsort(-cosine, axis=1, kind="stable")[:, :NEAREST]
         score = np.take_along_axis(cosine, best, axis=1)
-        some = score > 0
+        some = score >= _LEAST
         pairs.append(np.stack([np.repeat(start + here, some.sum(axis=1)), best[some]], axis=1))
         scores.append(score[some])
     return np.concatenate(pairs), np.minimum(1.0, np.concatenate(scores))
@@ -157,44 +189,92 @@ def _nearest(rows: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
 class _NearDrawer(Drawer):
     """Draws cards in which somebody else's value is near the true one."""
 
-    def __init__(self, domain: Domain, deck: Graph, settings: CardSettings):
-        super().__init__(domain, deck, settings)
-        self.cells = [cell for cell in self.cells if cell.family == "functional"]
-        if not self.cells:
+    _pair: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    def near_cells(self, predicates: Sequence[Predicate]) -> list[Cell]:
+        """One family for each predicate of which a claim can be proved false.
+
+        Raises:
+          ValueError: there is none.
+        """
+        cells = []
+        for predicate in predicates:
+            found = {
+                cell.family: cell for cell in self.cells_of(predicate) if cell.sort != "inferred"
+            }
+            for family in ("functional", "inverse_functional", "negated"):
+                if family in found:
+                    # Spread evenly over predicates, whatever the reason of their golds.
+                    cells.append(replace(found[family], sort=predicate.name, pools={}))
+                    break
+        if not cells:
             raise ValueError(
-                f"{domain.name}: near misses need a predicate with one value a subject "
-                "(owl:FunctionalProperty or sh:maxCount 1) and another predicate beside it"
+                f"{self.domain.name}: near misses need a predicate with one value a subject or one "
+                "subject a value (owl:FunctionalProperty, sh:maxCount 1, "
+                "owl:InverseFunctionalProperty) or one that is complete, and another predicate "
+                "beside it"
             )
-        triples = domain.graph.triples
-        self.truth, self.near, self.near_to, self.holders = {}, {}, {}, {}
-        for iri in {cell.predicate.iri: cell for cell in self.cells}:
-            self.truth[iri] = BySubject(triples[triples[:, 1] == self.ids[iri]])
-            self.near[iri] = Near(domain.graph, self.ids[iri])
-            self.near_to[iri] = BySubject(self.near[iri].pairs[:, [0, 0, 1]])
-            holders = self.by_subject[iri].triples[:, ::-1]
-            self.holders[iri] = BySubject(holders[np.argsort(holders[:, 0], kind="stable")])
+        self._prepare(cells)
+        return cells
 
-    def _bystanders(
-        self, cell: Cell, label: str, bound: dict[str, np.ndarray], size: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Somebody who has a value near the true one of the card's subject."""
-        iri = cell.predicate.iri
-        if label == "U":
-            true, there = self.truth[iri].value_of(bound["s"], self.draws)
-        else:
-            true, there = bound["o" if label == "E" else "u"], np.ones(size, bool)
-        near, some = self.near_to[iri].value_of(true, self.draws)
-        who, held = self.holders[iri].value_of(near, self.draws)
-        return who, near, there & some & held
+    def _prepare(self, cells: list[Cell]) -> None:
+        """What is near, and who has what, for each predicate."""
+        graph = self.domain.graph
+        single = [
+            self.ids[iri]
+            for iri in {rule.predicate for rule in self.constraints.rules}
+            if iri in self.ids and self.constraints.functional(iri)
+        ]
+        self._near: dict[int, Near] = {}
+        self._holders: dict[int, BySubject] = {}
+        for number in sorted({cell.relations["+"].predicate for cell in cells}):
+            self._near[number] = Near(self._said(graph, number), number, single)
+            held = self.truth[number].triples[:, ::-1]
+            self._holders[number] = BySubject(held[np.argsort(held[:, 0], kind="stable")])
 
-    def difficulty(self, claim: tuple[str, str, str]) -> float:
-        """How near a claim is to the truth: its nearest of the subject's true values."""
-        subject, iri, claimed = self.ids[claim[0]], claim[1], self.ids[claim[2]]
-        triples = self.truth[iri].triples
-        near = self.near[iri]
-        pairs = {tuple(pair) for pair in near.pairs[near.pairs[:, 1] == claimed].tolist()}
-        return max(
-            near.score_of(int(true), claimed)
-            for true in triples[triples[:, 0] == subject, 2]
-            if (int(true), claimed) in pairs
-        )
+    def _said(self, graph: Graph, number: int) -> Graph:
+        """The graph with what it says of a predicate otherwise, by an inverse, put in its words."""
+        return graph.with_triples(np.concatenate([graph.triples, self.truth[number].triples]))
+
+    def _chosen(
+        self, cell: Cell, what: str, role: str, bound: dict[str, np.ndarray], size: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """For every label what is claimed is near a true value, of somebody else where the claim
+        is true and of its subject where it isn't; and who has them is drawn alike."""
+        number = cell.relations["+"].predicate
+        if bound:
+            return self._pair[1:] if role == "o" else None
+        if role in ("u", "x"):
+            return self._pair[0], self._pair[2]
+        self._pair = self._draw_pair(number, size)
+        if what == "+":
+            return None  # the value comes first, then somebody who has it
+        true, _, there = self._pair
+        return self._holders[number].value_of(true, self.draws)[0], there
+
+    def _draw_pair(self, number: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Two values near one another, in a way drawn at random, and whether there are such."""
+        tables = [pairs for _, (pairs, _) in sorted(self._near[number].by_kind.items())]
+        pairs = np.zeros((size, 2), np.int32)
+        if not tables:
+            return pairs[:, 0], pairs[:, 1], np.zeros(size, bool)
+        way = self.draws.below(len(tables), size)
+        for i, table in enumerate(tables):
+            drawn = table[self.draws.below(len(table), size)]
+            pairs[way == i] = drawn[way == i]
+        return pairs[:, 0], pairs[:, 1], np.ones(size, bool)
+
+    def _holder(self, cell: Cell, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        number = cell.relations["+"].predicate
+        who, held = self._holders[number].value_of(values, self.draws)
+        size = len(self.deck.terms)
+        known = self.spoken[number].triples.astype(np.int64)
+        there = np.isin(who * np.int64(size) + values, known[:, 0] * size + known[:, 2])
+        return who, held & there
+
+    def nearest(self, claim: tuple[str, str, str]) -> tuple[str, float]:
+        """How a claim is nearest to the truth, and how near: to any of its subject's values."""
+        subject, number, claimed = (self.ids[term] for term in claim)
+        triples = self.truth[number].triples
+        values = triples[triples[:, 0] == subject, 2].tolist()
+        return self._near[number].nearest(values, claimed)

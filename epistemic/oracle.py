@@ -305,8 +305,7 @@ class Compiled(NamedTuple):
 
 def _closed(graph: Graph, constraints: Constraints) -> np.ndarray:
     """All that the graph says: stated, by symmetry, by inverses, by subclasses. i32[T, 3]."""
-    triples, ids = graph.triples, graph.ids
-    is_name = np.array([not term.startswith('"') for term in graph.terms] or [True])
+    triples, ids, is_name = graph.triples, graph.ids, graph.is_name
     parts = [triples]
     mentioned = {*constraints.symmetric, *(p for pair in constraints.inverse for p in pair)}
     for p in sorted(mentioned & ids.keys()):
@@ -340,30 +339,47 @@ def with_vocabulary(graph: Graph, constraints: Constraints) -> Graph:
     return Graph.from_codes([*graph.terms, *missing], graph.triples, graph.language)
 
 
+@dataclass(frozen=True)
+class Cards:
+    """What is said beside the graph where the graph is made of cards, see `epistemic.alone`.
+
+    Attributes:
+      denied: i32[M, 3] of triples said not to hold, beside the constraints' own negatives.
+      allowed: rule on single values -> bool[terms], which terms it allows.
+      claimed: classes that claims of type are about.
+      room: groups and places that there is room for at least, so that sizes don't vary.
+    """
+
+    denied: np.ndarray
+    allowed: Callable[[Constraint], np.ndarray]
+    claimed: frozenset[str]
+    room: int
+
+
 def compile_oracle(
-    graph: Graph, constraints: Constraints, spare: int = 4096, denied: np.ndarray | None = None
+    graph: Graph, constraints: Constraints, spare: int = 4096, cards: Cards | None = None
 ) -> Compiled:
     """Compile a graph whose table has the constraints' vocabulary (`with_vocabulary`).
 
     Args:
       graph, constraints: what to judge by.
       spare: room for terms in claims that the graph has never heard of.
-      denied: i32[M, 3] of triples said not to hold, beside the constraints' own negatives.
+      cards: where the graph is made of cards.
     """
-    if denied is None:
-        denied = np.zeros((0, 3), np.int32)
-    return _Compiler(graph, constraints, spare, denied).compiled()
+    return _Compiler(graph, constraints, spare, cards).compiled()
 
 
 class _Compiler:
     """Lays a graph and its constraints out as arrays; one use."""
 
-    def __init__(self, graph: Graph, constraints: Constraints, spare: int, denied: np.ndarray):
+    def __init__(self, graph: Graph, constraints: Constraints, spare: int, cards: Cards | None):
         self.graph, self.constraints, self.ids = graph, constraints, graph.ids
-        self.denied = denied
+        self.cards = cards
         self.terms = len(graph.terms)
         self.capacity = padded(self.terms + spare)
         self.closed = _closed(graph, constraints)
+        # Rows of one predicate are asked for again and again: they lie side by side here.
+        self.grouped = self.closed[np.argsort(self.closed[:, 1], kind="stable")]
         self.extra: list[np.ndarray] = []
         self.pseudo: dict[int, str] = {}
         self.traits = _Traits(self.terms)
@@ -372,15 +388,19 @@ class _Compiler:
         self.names: list[str] = []
         self.violations: list[Violation] = []
         self.supers = constraints.superclasses()
+        self.disjoint = constraints.disjoint_classes()
 
     def compiled(self) -> Compiled:
         for rule in self.constraints.rules:
             self._compile(rule)
         self._compile_denied()
         for name in self._classes():
-            self._compile_type_claims(name)
+            if self.cards is None or name in self.cards.claimed:
+                self._compile_type_claims(name)
         triples = sorted_unique(np.concatenate([self.closed, *self.extra]))
-        index = _lay_out(triples, self.graph.rank, self.traits.words(self.capacity), self.capacity)
+        room = self.cards.room if self.cards else 0
+        traits = self.traits.words(self.capacity)
+        index = _lay_out(triples, self.graph.rank, traits, self.capacity, room)
         rows = _file(self.shelves, self.capacity, self.ids.get(TYPE, self.capacity))
         return Compiled(
             index, rows, triples, self.pseudo, self.names, self.value_traits, self.violations
@@ -389,7 +409,9 @@ class _Compiler:
     # Columns over terms.
 
     def _of(self, predicate: str) -> np.ndarray:
-        return self.closed[self.closed[:, 1] == self.ids.get(predicate, -1)]
+        number = self.ids.get(predicate, -1)
+        column = self.grouped[:, 1]
+        return self.grouped[np.searchsorted(column, number) : np.searchsorted(column, number + 1)]
 
     def _members(self, name: str) -> np.ndarray:
         """bool[terms]: the instances of a class."""
@@ -410,18 +432,7 @@ class _Compiler:
 
     def _satisfying(self, rule: Constraint) -> np.ndarray:
         """bool[terms]: the terms that are allowed as values of a datatype, in or bound rule."""
-        column = np.zeros(self.terms, bool)
-        if rule.kind == "in":
-            allowed = set(map(canonical, rule.value))
-            column[:] = [term in allowed for term in self.graph.terms]
-        elif rule.kind == "datatype":
-            for i, term in enumerate(self.graph.terms):
-                if term.startswith('"'):
-                    column[i] = satisfies(term, rule)
-        else:
-            bound = self.graph.rank_of(canonical(rule.value[0]))
-            column = _within(self.graph.rank, bound, rule.kind)
-        return column
+        return self.cards.allowed(rule) if self.cards else allowed_terms(self.graph, rule)
 
     def _classes(self) -> list[str]:
         found = set(self.supers)
@@ -477,7 +488,7 @@ class _Compiler:
             self._shelve(rule, p, Kind.FEWER, target=target, limit=limit, relation=self.ids[p])
             broken = np.bincount(mine[:, 0], minlength=self.terms)[mine[:, 0]] > limit
         elif rule.kind == "inverse_functional":
-            reverse = self._relation(f"inverse of {p}", mine[:, [2, 0]])
+            reverse = self._relation(f"inverse of {self.graph.label(self.ids[p])}", mine[:, [2, 0]])
             self._shelve(rule, p, Kind.FEWER, swap=1, limit=1, relation=reverse)
             broken = np.bincount(mine[:, 2], minlength=self.terms)[mine[:, 2]] > 1
         elif rule.kind in ("datatype", "in", *BOUNDS):
@@ -514,7 +525,9 @@ class _Compiler:
             for rule in self.constraints.rules
             if rule.kind == "negative"
         ]
-        denied = np.concatenate([np.array(stated, np.int32).reshape(-1, 3), self.denied])
+        denied = np.array(stated, np.int32).reshape(-1, 3)
+        if self.cards is not None:
+            denied = np.concatenate([denied, self.cards.denied])
         for p in np.unique(denied[:, 1]):
             name = self.graph.terms[p]
             pairs = denied[denied[:, 1] == p][:, [0, 2]]
@@ -529,7 +542,7 @@ class _Compiler:
             self._shelve(rule, rule.predicate, Kind.HAS, target=target, trait=trait)
             return ~members[mine[:, 2]]
         broken = np.zeros(len(mine), bool)
-        for other in sorted(self.constraints.disjoint_classes().get(name, ())):
+        for other in sorted(self.disjoint.get(name, ())):
             members = self._members(other)
             trait = self.traits.number(("member", other), members)
             self._shelve(rule, rule.predicate, Kind.LACKS, target=target, trait=trait)
@@ -543,7 +556,8 @@ class _Compiler:
         # A value that is not less than what stands already breaks nothing new.
         relation = self.ids[rule.predicate]
         if broken.any():
-            relation = self._relation(rule.predicate, mine[~broken][:, [0, 2]])
+            label = self.graph.label(self.ids[rule.predicate])
+            relation = self._relation(label, mine[~broken][:, [0, 2]])
         self._shelve(rule, greater, Kind.ABOVE, target=target, relation=relation)
         return broken
 
@@ -573,14 +587,17 @@ class _Compiler:
                         has = self._members(other) | (other in added)
                         reasons["disjoint"] |= fresh[one] & has
                 continue
+            apart = added & self.disjoint.get(rule.value[0] if rule.value else "", frozenset())
+            implies = rule.kind == "class" and rule.value[0] not in self.constraints.complete
+            if not ((implies and apart) or set(rule.classes) & added):
+                continue
             mine = self._of(rule.predicate)
             targets = self._targets(rule)
-            if rule.kind == "class" and rule.value[0] not in self.constraints.complete:
+            if implies:
                 implied = np.zeros(self.terms, bool)
                 implied[mine[targets[mine[:, 0]], 2]] = True
-                for a in self.constraints.disjoint_classes().get(rule.value[0], frozenset()):
-                    if a in added:
-                        reasons["class"] |= fresh[a] & implied
+                for a in apart:
+                    reasons["class"] |= fresh[a] & implied
             if set(rule.classes) & added:
                 becomes = np.zeros(self.terms, bool)
                 for a in set(rule.classes) & added:
@@ -608,7 +625,7 @@ class _Compiler:
             broken = ~(self._members(name)[mine[:, 2]] | (own & (name in added)))
         elif rule.kind == "class":
             broken = np.zeros(len(mine), bool)
-            for other in self.constraints.disjoint_classes().get(rule.value[0], frozenset()):
+            for other in self.disjoint.get(rule.value[0], frozenset()):
                 broken |= self._members(other)[mine[:, 2]] | (own & (other in added))
         else:
             broken = ~self._satisfying(rule)[mine[:, 2]]
@@ -617,9 +634,22 @@ class _Compiler:
         return column
 
     def _report(self, rule: Constraint, subjects: np.ndarray) -> None:
-        if len(subjects):
+        if len(subjects) and self.cards is None:
             found = tuple(self.graph.terms[s] for s in np.unique(subjects))
             self.violations.append(Violation(rule.name, found))
+
+
+def allowed_terms(graph: Graph, rule: Constraint) -> np.ndarray:
+    """bool[terms]: the terms that are allowed as values of a datatype, in or bound rule."""
+    if rule.kind == "in":
+        allowed = set(map(canonical, rule.value))
+        return np.array([term in allowed for term in graph.terms], bool)
+    if rule.kind == "datatype":
+        column = np.zeros(len(graph.terms), bool)
+        for i in np.flatnonzero(~graph.is_name).tolist():
+            column[i] = satisfies(graph.terms[i], rule)
+        return column
+    return _within(graph.rank, graph.rank_of(canonical(rule.value[0])), rule.kind)
 
 
 def _within(rank: np.ndarray, bound: int, kind: str) -> np.ndarray:
@@ -661,13 +691,15 @@ def satisfies(term: str, rule: Constraint) -> bool:
     }[rule.kind]
 
 
-def _lay_out(triples: np.ndarray, rank: np.ndarray, traits: np.ndarray, capacity: int) -> Index:
+def _lay_out(
+    triples: np.ndarray, rank: np.ndarray, traits: np.ndarray, capacity: int, room: int
+) -> Index:
     """The device's arrays for sorted, unique triples i32[T, 3]."""
     fresh = np.ones(len(triples), bool)
     fresh[1:] = (triples[1:, :2] != triples[:-1, :2]).any(axis=1)
     starts = np.flatnonzero(fresh)
-    groups = padded(len(starts) + 1)
-    places = padded(len(triples) + 1)
+    groups = padded(max(len(starts) + 1, room))
+    places = padded(max(len(triples) + 1, room))
     subject = np.full(groups, -1, np.int32)
     predicate = np.full(groups, -1, np.int32)
     subject[: len(starts)] = triples[starts, 0]

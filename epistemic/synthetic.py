@@ -5,7 +5,7 @@ Names mean nothing outside the graph, so that no model can have learnt the answe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,16 @@ from epistemic.graph import TYPE, Graph, literal
 from epistemic.oracle import with_vocabulary
 
 BASE = "https://example.org/synthetic#"
-_PER_RIVER = 8
+_PER_RIVER = 20
 _PER_WATER = 50
 _COUNTRIES = 200
+_ZONES = 12
+_ALLOWED_ZONES = 8
+_PREDICATES = (
+    "mouth", "length", "mouthElevation", "sourceElevation", "tributaryOf", "country", "width",
+    "flow", "peakFlow", "zone", "formerZone", "station", "district", "meets",
+)  # fmt: skip
+_CLASSES = ("River", "Water", "Country", "Zone", "Station", "TideStation")
 
 
 class Synthetic(NamedTuple):
@@ -36,9 +43,10 @@ class Synthetic(NamedTuple):
 
 
 def constraints() -> Constraints:
-    """One of each sort that a table of rivers needs: counts, classes, numbers, pairs."""
-    river, water, country = (BASE + name for name in ("River", "Water", "Country"))
+    """One of each sort that can be broken: counts, classes, numbers, lists, pairs."""
+    river, water, country, zone, station, tide = (BASE + name for name in _CLASSES)
     integer = "http://www.w3.org/2001/XMLSchema#integer"
+    zones = tuple(sorted(_zone(i) for i in range(_ALLOWED_ZONES)))
     rules = [
         Constraint("max_count", BASE + "mouth", ("1",), (river,)),
         Constraint("class", BASE + "mouth", (water,), (river,)),
@@ -49,10 +57,34 @@ def constraints() -> Constraints:
         Constraint("class", BASE + "country", (country,), (river,)),
         Constraint("max_count", BASE + "tributaryOf", ("1",), (river,)),
         Constraint("asymmetric", BASE + "tributaryOf"),
+        Constraint("min_inclusive", BASE + "width", (literal(2_000),), (river,)),
+        Constraint("max_inclusive", BASE + "width", (literal(6_000),), (river,)),
+        Constraint("min_exclusive", BASE + "flow", (literal(300),), (river,)),
+        Constraint("max_exclusive", BASE + "flow", (literal(800),), (river,)),
+        Constraint("in", BASE + "zone", zones, (river,)),
+        Constraint("inverse_functional", BASE + "station"),
+        Constraint("irreflexive", BASE + "meets"),
         Constraint("disjoint", country, (river,)),
         Constraint("disjoint", river, (water,)),
+        Constraint("disjoint", river, (station,)),
+        Constraint("disjoint", station, (zone,)),
+        Constraint("class", BASE + "zone", (zone,), (river,)),
+        Constraint("class", BASE + "station", (station,), (river,)),
     ]
-    return Constraints(tuple(sorted(rules)), complete=frozenset({water, country}))
+    return Constraints(
+        tuple(sorted(rules)),
+        symmetric=frozenset({BASE + "meets"}),
+        subclass=frozenset({(tide, station)}),
+        complete=frozenset({water, country}),
+    )
+
+
+def _decimal(tenths: int) -> str:
+    return f'"{tenths // 10}.{tenths % 10}"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+
+
+def _zone(number: int) -> str:
+    return f"{BASE}Zone-{number:02d}"
 
 
 def make_synthetic(triples: int, seed: int = 0, planted: float = 0.0) -> Synthetic:
@@ -71,27 +103,35 @@ def make_synthetic(triples: int, seed: int = 0, planted: float = 0.0) -> Synthet
     waters = max(2, rivers // _PER_WATER)
     countries = min(_COUNTRIES, max(2, rivers // 4))
     names = (
-        [f"{BASE}river-{i:07d}" for i in range(rivers)]
-        + [f"{BASE}water-{i:07d}" for i in range(waters)]
-        + [f"{BASE}country-{i:03d}" for i in range(countries)]
+        [f"{BASE}River-{i:07d}" for i in range(rivers)]
+        + [f"{BASE}Water-{i:07d}" for i in range(waters)]
+        + [f"{BASE}Country-{i:03d}" for i in range(countries)]
+        + [f"{BASE}Station-{i:07d}" for i in range(rivers)]
+        + [_zone(i) for i in range(_ZONES)]
     )
-    predicates = ["mouth", "length", "mouthElevation", "sourceElevation", "country", "tributaryOf"]
     numbers = np.arange(-10, 9_000)
+    tenths = np.arange(1_000, 10_000)
     texts = [
         *names,
         *(literal(int(number)) for number in numbers),
-        *(BASE + name for name in (*predicates, "River", "Water", "Country")),
+        *(_decimal(int(number)) for number in tenths),
+        *(BASE + name for name in (*_PREDICATES, *_CLASSES)),
         TYPE,
     ]
-    at = {
-        text: i
-        for i, text in enumerate(texts[len(names) + len(numbers) :], len(names) + len(numbers))
-    }
+    vocabulary = len(texts) - len(_PREDICATES) - len(_CLASSES) - 1
+    at = {text: i for i, text in enumerate(texts[vocabulary:], vocabulary)}
     who = np.arange(rivers)
     water, country = rivers + np.arange(waters), rivers + waters + np.arange(countries)
+    station = rivers + waters + countries + np.arange(rivers)
+    zone = 2 * rivers + waters + countries + np.arange(_ZONES)
 
     def number(values: np.ndarray) -> np.ndarray:
         return len(names) + values - numbers[0]
+
+    def tenth(low: int, high: int) -> np.ndarray:
+        """Numbers between two, with one digit after the point that isn't 0."""
+        drawn = 10 * (low + draws.below(high - low, rivers)) + 1 + draws.below(9, rivers)
+        return len(names) + len(numbers) + drawn - tenths[0]
 
     mouth = water[draws.below(waters, rivers)]
     low = draws.below(2_000, rivers)
@@ -104,18 +144,32 @@ def make_synthetic(triples: int, seed: int = 0, planted: float = 0.0) -> Synthet
     main = (who * draws.uniform(rivers)).astype(np.int64)
     flows = who[1:]
     second = water[(mouth[doubled] - water[0] + 1) % waters]
+    # Two rivers meet in a ring with steps of many sizes, and none meets itself.
+    met = (who + 1 + draws.below(max(1, rivers - 1), rivers)) % rivers
+    tide = draws.uniform(rivers) < 0.5
     columns = [
         (who, at[TYPE], np.full(rivers, at[BASE + "River"])),
         (water, at[TYPE], np.full(waters, at[BASE + "Water"])),
         (country, at[TYPE], np.full(countries, at[BASE + "Country"])),
+        (zone, at[TYPE], np.full(_ZONES, at[BASE + "Zone"])),
+        (station, at[TYPE], np.where(tide, at[BASE + "TideStation"], at[BASE + "Station"])),
         (who, at[BASE + "mouth"], mouth),
         (doubled, at[BASE + "mouth"], second),
-        (who, at[BASE + "length"], number(1 + draws.below(7_000, rivers))),
+        (who, at[BASE + "length"], number(1_000 + draws.below(7_000, rivers))),
         (who, at[BASE + "mouthElevation"], number(low)),
         (who, at[BASE + "sourceElevation"], number(high)),
         (who, at[BASE + "country"], homes[0]),
         (who, at[BASE + "country"], homes[1]),
         (flows, at[BASE + "tributaryOf"], main[1:]),
+        (who, at[BASE + "width"], number(2_000 + draws.below(4_001, rivers))),
+        (who, at[BASE + "flow"], tenth(300, 800)),
+        (who, at[BASE + "peakFlow"], tenth(100, 1_000)),
+        (who, at[BASE + "zone"], zone[draws.below(_ALLOWED_ZONES, rivers)]),
+        (who, at[BASE + "formerZone"], zone[draws.below(_ZONES, rivers)]),
+        # Half of the rivers have two stations and half have none.
+        (who // 2 * 2, at[BASE + "station"], station),
+        (station, at[BASE + "district"], zone[draws.below(_ZONES, rivers)]),
+        (who, at[BASE + "meets"], met),
     ]
     codes = np.concatenate([np.stack([s, np.full(len(s), p), o], axis=1) for s, p, o in columns])
     rules = constraints()
@@ -134,11 +188,35 @@ def make_synthetic(triples: int, seed: int = 0, planted: float = 0.0) -> Synthet
 
 
 def synthetic_domain(triples: int, seed: int = 0) -> Domain:
-    """A made-up graph as a domain, spoken of by its predicates' labels."""
+    """A made-up graph as a domain, in which every sort of card can be drawn."""
     made = make_synthetic(triples, seed)
     graph = with_vocabulary(made.graph, made.constraints)
+    said: dict[str, dict[str, Any]] = {
+        "tributaryOf": {
+            "questions": ("Is {s} a tributary of {o}?", "Does {s} flow into {o}?"),
+            "facts": ("{s} is a tributary of {o}.", "{s} flows into {o}."),
+            "denials": ("{s} is not a tributary of {o}.", "{s} does not flow into {o}."),
+        },
+        "meets": {
+            "complete": True,
+            "questions": ("Does {s} meet {o}?", "Do {s} and {o} meet?"),
+            "facts": ("{s} meets {o}.", "{s} and {o} meet."),
+            "denials": ("{s} does not meet {o}.", "{s} and {o} do not meet."),
+            "rules": {
+                "symmetric": "If one river meets another, then the other meets it.",
+                "irreflexive": "No river meets itself.",
+            },
+        },
+        "mouthElevation": {"unit": "m"},
+        "sourceElevation": {"unit": "m"},
+    }
     predicates = {
-        name: spoken(name, PredicateSettings(iri=BASE + name), made.constraints)
-        for name in ("mouth", "length", "mouthElevation", "sourceElevation", "tributaryOf")
+        name: spoken(
+            name,
+            PredicateSettings(iri=BASE + name, **said.get(name, {})),
+            made.constraints,
+            graph=graph,
+        )
+        for name in _PREDICATES
     }
     return Domain("synthetic", graph, made.constraints, predicates)

@@ -71,7 +71,8 @@ RIVER_SHAPES = """
 :length a owl:FunctionalProperty ; rdfs:label "length"@en .
 :sourceCountry a owl:FunctionalProperty ; rdfs:label "source country"@en .
 :mouthCountry a owl:FunctionalProperty ; rdfs:label "mouth country"@en .
-:tributary owl:inverseOf :tributaryOf ; rdfs:label "tributary"@en .
+:tributary a owl:InverseFunctionalProperty ; owl:inverseOf :tributaryOf ;
+  rdfs:label "tributary"@en .
 :tributaryOf a owl:FunctionalProperty, owl:AsymmetricProperty ; rdfs:label "tributary of"@en .
 :country rdfs:label "country"@en .
 [] a sh:NodeShape ; sh:targetSubjectsOf :mouth ;

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
+from epistemic.alone import judge_cards
 from epistemic.cards import Card
 from epistemic.constraints import Constraints
-from epistemic.decks import judge_cards
 from epistemic.oracle import Oracle, Verdict
 from epistemic.systems.base import Query, Response, System
 from evidence.answers import Answer

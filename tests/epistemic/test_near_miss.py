@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from epistemic.decks import judge_cards
+from epistemic.alone import judge_cards
 from epistemic.domain import built_in, load_domain
 from epistemic.graph import LABEL, Graph, literal
 from epistemic.near_miss import Near, NearMissSettings, make_near_misses
@@ -38,10 +38,28 @@ def test_golds_hold_both_ways(made):
 
 
 def test_no_near_miss_is_true(made):
+    """The whole graph contradicts them, or denies them as complete where several are true."""
     domain, deck = made
     asked = [card for card in deck.cards if card.label != "E"]
     verdicts = domain.oracle.judge([card.claim for card in asked]).verdict
-    assert set(verdicts.tolist()) == {0}  # all contradict the whole graph
+    complete = [domain.by_iri[card.claim.pred].complete for card in asked]
+    assert all(v == 0 or (v == 1 and open_) for v, open_ in zip(verdicts, complete, strict=True))
+
+
+def test_every_way_of_being_near_is_drawn(made):
+    _, deck = made
+    ways = Counter(card.nearness for card in deck.cards if card.label != "E")
+    assert set(ways) == {"neighbours", "region", "name", "number"}
+    assert all((card.nearness is None) == (card.label == "E") for card in deck.cards)
+
+
+def test_predicates_with_several_values_have_near_misses_too():
+    """Many neighbours, all known: NO where a card denies it, UNKNOWN where it is left open."""
+    domain = load_domain(built_in("countries"))
+    settings = NearMissSettings(num=40, predicates=("neighbour",))
+    deck = make_near_misses(domain, settings)
+    assert deck.counts["label"] == {"C": 20, "E": 20, "U": 20}
+    assert deck.counts["kind"]["C_negated"] == 20
 
 
 def test_near_numbers_are_within_a_tenth(made):
@@ -52,8 +70,9 @@ def test_near_numbers_are_within_a_tenth(made):
                if domain.graph.terms[p].endswith("#length")}  # fmt: skip
     for card in lengths:
         true, claimed = int(triples[card.claim.subj]), int(card.claim.obj.split('"')[1])
-        assert 0 < abs(true - claimed) <= 0.1 * true
-        assert card.difficulty == pytest.approx(1 - abs(true - claimed) / (0.1 * true))
+        tenth = 0.1 * min(true, claimed)
+        assert 0 < abs(true - claimed) < tenth
+        assert card.difficulty == pytest.approx(1 - abs(true - claimed) / tenth)
 
 
 def test_what_is_near_shares_surroundings_or_name():
@@ -65,9 +84,15 @@ def test_what_is_near_shares_surroundings_or_name():
         *((f"s-{town}", "home", town) for town in ("koln", "bonn", "cairo", "giza", "reim")),
     ]  # fmt: skip
     graph = Graph.from_triples((X + s, X + p, X + o) for s, p, o in texts)
-    near = Near(graph, graph.ids[X + "home"])
+    near = Near(graph, graph.ids[X + "home"], single=[graph.ids[X + "in"]])
+    assert set(near.by_kind) >= {"neighbours", "region"}
+    for kind in ("neighbours", "region"):
+        pairs = {tuple(graph.label(v) for v in pair) for pair in near.by_kind[kind][0].tolist()}
+        assert ("koln", "bonn") in pairs
+        assert ("koln", "cairo") not in pairs
     best = {}
-    for (value, other), score in zip(near.pairs.tolist(), near.score, strict=True):
+    pairs, scores = near.by_kind["neighbours"]
+    for (value, other), score in zip(pairs.tolist(), scores, strict=True):
         best.setdefault(value, []).append((score, graph.label(other)))
     assert max(best[graph.ids[X + "koln"]])[1] == "bonn"
     assert max(best[graph.ids[X + "cairo"]])[1] == "giza"
@@ -78,16 +103,19 @@ def test_names_count_where_surroundings_say_nothing():
     texts = [(X + name, LABEL, f'"{label}"') for name, label in names.items()]
     texts += [(f"{X}s{name}", X + "capital", X + name) for name in names]
     graph = Graph.from_triples(texts)
-    near = Near(graph, graph.ids[X + "capital"])
-    assert near.score_of(graph.ids[X + "a"], graph.ids[X + "b"]) > 0.5
+    near = Near(graph, graph.ids[X + "capital"], single=[])
+    kind, score = near.nearest([graph.ids[X + "a"]], graph.ids[X + "b"])
+    assert kind == "name" and score > 0.5
+    assert near.nearest([graph.ids[X + "a"]], graph.ids[X + "c"])[1] < 0.5
 
 
 def test_far_numbers_are_not_near():
     numbers = [100, 109, 111, 500]
     graph = Graph.from_triples((f"{X}s{n}", X + "p", literal(n)) for n in numbers)
-    near = Near(graph, graph.ids[X + "p"])
-    pairs = {tuple(int(graph.label(v)) for v in pair) for pair in near.pairs}
-    assert pairs == {(100, 109), (109, 100), (109, 111), (111, 109), (111, 100)}
+    near = Near(graph, graph.ids[X + "p"], single=[])
+    assert set(near.by_kind) == {"number"}
+    pairs = {tuple(int(graph.label(v)) for v in pair) for pair in near.by_kind["number"][0]}
+    assert pairs == {(100, 109), (109, 100), (109, 111), (111, 109)}
 
 
 def test_difficulties_differ(made):

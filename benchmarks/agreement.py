@@ -1,0 +1,265 @@
+"""Does the oracle agree with pySHACL and with rdflib? Random graphs, shapes and claims.
+
+    python -m benchmarks agreement
+
+A claim is judged by the definition itself: closed under symmetry, inverses and subclasses, the
+graph with the claim has a violation that the graph without it lacks. pySHACL finds the
+violations, rdflib says what is stated; the oracle must say the same of every claim. Once with
+shapes as written, once with OWL axioms beside them, put into SHACL by `Constraints.as_shacl`.
+Writes benchmarks/results/agreement.json; the tests of the oracle run a part of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyshacl
+import rdflib
+from rdflib.namespace import OWL, RDF, RDFS, SH
+
+from benchmarks.timing import save
+from epistemic.constraints import read_constraints
+from epistemic.graph import TYPE, Graph, literal, rdflib_term
+from epistemic.oracle import Oracle, Verdict, contains
+from epistemic.synthetic import make_synthetic
+
+X = "http://x/"
+PREFIXES = """
+@prefix : <http://x/> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+"""
+CLASSES = ["A", "B", "D", "F"]
+LINKS = ["p", "q", "r"]
+NUMBERS = ["m", "n"]
+THINGS = ["t0", "t1", "t2", "t3"]
+
+
+def random_axioms(rng: np.random.Generator, shacl_only: bool) -> str:
+    def chance(share: float) -> bool:
+        return bool(rng.random() < share)
+
+    lines = []
+    if chance(0.5):
+        lines.append(f":{rng.choice(CLASSES)} rdfs:subClassOf :F .")
+    if not shacl_only:
+        for p in LINKS:
+            for kind in (
+                "Functional",
+                "InverseFunctional",
+                "Symmetric",
+                "Asymmetric",
+                "Irreflexive",
+            ):
+                if chance(0.15):
+                    lines.append(f":{p} a owl:{kind}Property .")
+        if chance(0.4):
+            lines.append(":p owl:inverseOf :q .")
+        if chance(0.5):
+            lines.append(":A owl:disjointWith :B .")
+        if chance(0.3):
+            lines.append("[] a owl:AllDisjointClasses ; owl:members (:B :D) .")
+        if chance(0.3):
+            lines.append(f":{rng.choice(NUMBERS)} a owl:FunctionalProperty .")
+        if chance(0.3):
+            s, p = rng.choice(THINGS), rng.choice(NUMBERS)
+            lines.append(
+                f"[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :{s} ; "
+                f"owl:assertionProperty :{p} ; owl:targetValue {rng.integers(-1, 5)} ."
+            )
+        for _ in range(rng.integers(3)):
+            s, o, p = rng.choice(THINGS), rng.choice(THINGS), rng.choice(LINKS)
+            lines.append(
+                f"[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :{s} ; "
+                f"owl:assertionProperty :{p} ; owl:targetIndividual :{o} ."
+            )
+    for _ in range(rng.integers(1, 4)):
+        path = rng.choice(LINKS + NUMBERS)
+        target = [
+            f"sh:targetClass :{rng.choice(CLASSES)}",
+            f"sh:targetNode :{rng.choice(THINGS)}",
+            f"sh:targetSubjectsOf :{path}",
+            f"sh:targetClass :{rng.choice(CLASSES)}, :{rng.choice(CLASSES)}",
+        ][rng.integers(4)]
+        parts = []
+        if chance(0.4):
+            parts.append(f"sh:maxCount {rng.integers(1, 3)}")
+        if path in LINKS:
+            if chance(0.6):
+                parts.append(f"sh:class :{rng.choice(CLASSES)}")
+            if chance(0.2):
+                parts.append("sh:in (:t0 :t1 :t2)")
+        else:
+            if chance(0.3):
+                parts.append(f"sh:datatype xsd:{rng.choice(['integer', 'double', 'string'])}")
+            if chance(0.2):
+                parts.append("sh:in (0 1 2 '2' 3.0e0)")
+            if chance(0.4):
+                bound = rng.choice(["minInclusive", "minExclusive", "maxInclusive", "maxExclusive"])
+                parts.append(f"sh:{bound} {rng.integers(0, 4)}")
+            if chance(0.5):
+                parts.append(f"sh:lessThan :{'n' if path == 'm' else 'm'}")
+        lines.append(
+            f"[] a sh:NodeShape ; {target} ; sh:property [sh:path :{path}; {'; '.join(parts)}] ."
+        )
+    return PREFIXES + "\n".join(lines)
+
+
+def random_number(rng: np.random.Generator) -> str:
+    number = int(rng.integers(-1, 5))
+    kind = rng.integers(5)
+    return literal(float(number)) if kind == 0 else literal("2") if kind == 1 else literal(number)
+
+
+def random_triple(rng: np.random.Generator) -> tuple[str, str, str]:
+    subject = X + str(rng.choice(THINGS))
+    sort = rng.random()
+    if sort < 0.25:
+        return subject, TYPE, X + str(rng.choice(CLASSES))
+    if sort < 0.6:
+        return subject, X + str(rng.choice(LINKS)), X + str(rng.choice(THINGS))
+    return subject, X + str(rng.choice(NUMBERS)), random_number(rng)
+
+
+def close(graph: rdflib.Graph, axioms: rdflib.Graph) -> rdflib.Graph:
+    """Symmetry, inverses and subclasses to a fixed point, straight from the axioms."""
+    closed = rdflib.Graph()
+    closed += graph
+    while True:
+        fresh = set()
+        for s, p, o in closed:
+            if isinstance(o, rdflib.Literal):
+                continue
+            if (p, RDF.type, OWL.SymmetricProperty) in axioms:
+                fresh.add((o, p, s))
+            for q in itertools.chain(
+                axioms.objects(p, OWL.inverseOf), axioms.subjects(OWL.inverseOf, p)
+            ):
+                fresh.add((o, q, s))
+            if p == RDF.type:
+                fresh |= {(s, p, parent) for parent in axioms.objects(o, RDFS.subClassOf)}
+        fresh -= set(closed)
+        if not fresh:
+            return closed
+        for entry in fresh:
+            closed.add(entry)
+
+
+def violations(graph: rdflib.Graph, shapes: rdflib.Graph) -> set[tuple]:
+    _, report, _ = pyshacl.validate(graph, shacl_graph=shapes, inference="none", advanced=False)
+    keys = (SH.focusNode, SH.sourceShape, SH.sourceConstraintComponent, SH.value)
+    return {
+        tuple(report.value(result, key) for key in keys)
+        for result in report.subjects(RDF.type, SH.ValidationResult)
+    }
+
+
+def pyshacl_verdicts(
+    facts: list, claims: list, axioms: rdflib.Graph, shapes: rdflib.Graph
+) -> list[Verdict]:
+    """The definition itself: closed graph with the claim against closed graph without."""
+
+    def closed(triples: list) -> rdflib.Graph:
+        graph = rdflib.Graph()
+        for entry in triples:
+            s, p, o = map(rdflib_term, entry)
+            graph.add((s, p, o))
+        return close(graph, axioms)
+
+    before = closed(facts)
+    broken = violations(before, shapes)
+    found = []
+    for claim in claims:
+        s, p, o = map(rdflib_term, claim)
+        if (s, p, o) in before:
+            found.append(Verdict.ENTAILED)
+            continue
+        new = violations(closed([*facts, claim]), shapes) - broken
+        found.append(Verdict.CONTRADICTORY if new else Verdict.UNKNOWN)
+    return found
+
+
+class Comparison(NamedTuple):
+    """What a comparison found.
+
+    Attributes:
+      disagreements: (seed, claim, the oracle's verdict, pySHACL's, axioms, facts).
+      verdicts: i64[3], how often each verdict fell.
+      reasons: kind of constraint -> how often it was what the oracle found broken.
+    """
+
+    disagreements: list[tuple[Any, ...]]
+    verdicts: np.ndarray
+    reasons: Counter[str]
+
+
+def compare(seeds: range, claims_each: int, shacl_only: bool) -> Comparison:
+    """Judge claims about one random graph a seed with the oracle and with pySHACL."""
+    found, verdicts, reasons = [], [], Counter[str]()
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        turtle = random_axioms(rng, shacl_only)
+        complete = CLASSES if shacl_only else [c for c in CLASSES if rng.random() < 0.5]
+        axioms = rdflib.Graph().parse(data=turtle, format="turtle")
+        constraints = read_constraints(turtle=turtle, complete=[X + name for name in complete])
+        facts = [random_triple(rng) for _ in range(rng.integers(3, 14))]
+        claims = [random_triple(rng) for _ in range(claims_each)]
+        oracle = Oracle(Graph.from_triples(facts), constraints)
+        shapes = axioms if shacl_only else constraints.as_shacl()
+        expected = pyshacl_verdicts(facts, claims, axioms, shapes)
+        judgement = oracle.judge(claims)
+        verdicts += expected
+        broken = judgement.proof[judgement.verdict == Verdict.CONTRADICTORY, 0]
+        reasons.update(oracle.compiled.names[name].split("(")[0] for name in broken.tolist())
+        found += [
+            (seed, claim, Verdict(v).name, e.name, turtle, facts)
+            for claim, v, e in zip(claims, judgement.verdict, expected, strict=True)
+            if v != e
+        ]
+    return Comparison(found, np.bincount(verdicts, minlength=3), reasons)
+
+
+def membership(claims: int, seed: int = 0) -> tuple[int, float]:
+    """On how many claims about made-up rivers the oracle and rdflib differ on whether they are
+    stated, and the share that is."""
+    made = make_synthetic(5_000, seed=3)
+    oracle = Oracle(made.graph)
+    rng = np.random.default_rng(seed)
+    asked = oracle.graph.triples[rng.integers(len(made.graph), size=claims)].copy()
+    asked[::2, 2] = asked[rng.permutation(len(asked[::2])) * 2, 2]
+    theirs = made.graph.to_rdflib()
+    nodes = [rdflib_term(term) for term in oracle.graph.terms]
+    expected = np.array([tuple(nodes[i] for i in claim) in theirs for claim in asked.tolist()])
+    ours = np.asarray(contains(oracle.compiled.lookup, asked))
+    return int((ours != expected).sum()), float(expected.mean())
+
+
+def main() -> None:
+    """20,000 claims for pySHACL, half with shapes alone, and 20,000 for rdflib."""
+    results: dict[str, Any] = {}
+    for name, shacl_only in (("shapes as written", True), ("shapes and OWL", False)):
+        start = time.perf_counter()
+        found = compare(range(1_000, 1_500), 20, shacl_only)
+        results[name] = {
+            "graphs": 500,
+            "claims": int(found.verdicts.sum()),
+            "verdicts": {v.name.lower(): int(n) for v, n in zip(Verdict, found.verdicts)},  # noqa: B905
+            "broken": dict(sorted(found.reasons.items())),
+            "disagreements": len(found.disagreements),
+            "seconds": time.perf_counter() - start,
+        }
+        for disagreement in found.disagreements[:5]:
+            print(*disagreement, sep="\n")
+    differ, stated = membership(20_000)
+    results["membership, rdflib"] = {"claims": 20_000, "stated": stated, "disagreements": differ}
+    save("agreement", results, "claims on which the oracle and the other engine differ: none may")
+
+
+if __name__ == "__main__":
+    main()
