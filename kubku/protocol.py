@@ -8,15 +8,15 @@ after and later. Nothing here knows what a learner is inside.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from kubku.halo import Learner, Sample, Samples, State, decide
+from evidence.devices import gather, over_runs, spread
+from kubku.halo import Learner, Sample, Samples, State, Statement, decide
 from kubku.scoring import Scores, score
 
 THRESHOLDS = np.linspace(0.0, 0.98, 50, dtype=np.float32)
@@ -35,34 +35,28 @@ class Exposed(NamedTuple):
     after: jax.Array
 
 
-def reset_to_base(learner: Learner, state: State, samples: Samples) -> Exposed:
-    """Learn each sample from `state` and ask its halo, before and after.
+def reset_to_base(
+    learner: Learner, state: State, samples: Samples, asked: Statement | None = None
+) -> Exposed:
+    """Learn each sample from `state` and ask its halo (or `asked`, i32[N, Q]), before and after.
 
     One program over all samples, `learner.chunk` at a time side by side on each device: weights
     that differ from sample to sample soon outgrow the cache.
     """
-    return _reset_to_base(learner.learn, learner.answer, learner.chunk, state, samples)
+    num_samples = samples.label.shape[0]
+    block = min(learner.chunk, num_samples)
+    expose = _exposing(learner.learn, learner.answer, block)
+    told_and_asked = spread((samples, samples.query if asked is None else asked), block=block)
+    return gather(expose(state, *told_and_asked), num_samples)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _reset_to_base(learn, answer, chunk: int, state: State, samples: Samples) -> Exposed:
-    def one(sample: Sample) -> Exposed:
-        asked = jax.vmap(answer, in_axes=(None, 0))
-        return Exposed(asked(state, sample.query), asked(learn(state, sample), sample.query))
+@cache
+def _exposing(learn, answer, block: int):  # type: ignore[no-untyped-def]
+    def expose(state: State, sample: Sample, query: Statement) -> Exposed:
+        ask = jax.vmap(answer, in_axes=(None, 0))
+        return Exposed(ask(state, query), ask(learn(state, sample), query))
 
-    n = samples.label.shape[0]
-    devices = jax.devices()
-    width = min(chunk, n) * len(devices)
-    steps = -(-n // width)
-
-    def cut(leaf: jax.Array) -> jax.Array:
-        filled = jnp.concatenate([leaf, jnp.repeat(leaf[:1], steps * width - n, axis=0)])
-        return filled.reshape(steps, width, *leaf.shape[1:])
-
-    spread = NamedSharding(Mesh(np.array(devices), ("samples",)), PartitionSpec(None, "samples"))
-    chunks = jax.lax.with_sharding_constraint(jax.tree.map(cut, samples), spread)
-    exposed = jax.lax.map(jax.vmap(one), chunks)
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], exposed)
+    return over_runs(expose, block=block)
 
 
 class Streamed(NamedTuple):
@@ -165,18 +159,11 @@ def audit(learner: Learner, state: State, samples: Samples) -> float:
     disguised = foreign._replace(
         exposure=samples.exposure, label=samples.label, shown=samples.shown
     )
-    return float(_audit(learner.learn, learner.answer, state, samples, disguised))
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _audit(learn, answer, state: State, samples: Samples, disguised: Samples) -> jax.Array:
-    def moved(sample: Sample, other: Sample) -> jax.Array:
-        asked = jax.vmap(answer, in_axes=(None, 0))
-        honest = asked(learn(state, sample), sample.query)
-        blind = asked(learn(state, other), sample.query)
-        return (jnp.abs(honest - blind) > 1e-4).any(-1)
-
-    return jax.lax.map(lambda pair: moved(*pair), (samples, disguised), batch_size=16).mean()
+    honest, blind = (
+        np.asarray(reset_to_base(learner, state, told, samples.query).after)
+        for told in (samples, disguised)
+    )
+    return float((np.abs(honest - blind) > 1e-4).any(-1).mean())
 
 
 def describe(tuned: Tuned) -> dict[str, Any]:
