@@ -10,6 +10,7 @@ figures/, report.html            what people look at
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -65,12 +66,14 @@ class StudySettings(Settings):
     Attributes:
       stage: what is done; "all" is everything but "export".
       seed: of `random`, the bootstrap and the degraded graphs; decks have seeds of their own.
+      deck: a deck that is there already, used instead of making one; None: one is made.
       shacl: validate the whole graph with pySHACL first.
       compilation_cache: see `evidence.devices.prepare`.
     """
 
     stage: Stage
     seed: int
+    deck: str | None
     shacl: bool = Field(alias="validate")
     compilation_cache: bool | str
     domain: DomainSettings
@@ -135,8 +138,13 @@ class Study:
     def _make_cards(self) -> None:
         if self._settings.shacl:
             self._validate()
-        deck = make_cards(self._domain, self._settings.cards)
-        self._save_deck("cards", deck.cards, deck.counts)
+        if self._settings.deck is None:
+            deck = make_cards(self._domain, self._settings.cards)
+            self._save_deck("cards", deck.cards, deck.counts)
+        else:
+            cards = read_cards(_there("deck", self._settings.deck))
+            parts = {part: Counter(getattr(c, part) for c in cards) for part in ("label", "kind")}
+            self._save_deck("cards", cards, {k: dict(sorted(v.items())) for k, v in parts.items()})
 
     def _make_near_misses(self) -> None:
         if self._settings.near_miss.num > 0:
@@ -186,16 +194,13 @@ class Study:
         asked = self._settings.llm
         if asked.source != "recorded" or asked.replies is None:
             return asked
-        try:
-            path = find(asked.replies)
-        except ValueError:
-            raise ValueError(f"llm.replies: {asked.replies} does not exist") from None
+        path = _there("llm.replies", asked.replies)
         recorded = {row.get("deck") for row in read_jsonl(path)} - {None}
         here = self._json("cards")["hash"]
         if recorded - {here}:
             raise ValueError(
                 f"llm.replies: {path.name} answers the deck {min(map(str, recorded))}, this one is "
-                f"{here}: leave `cards` and the graph as they were when it was recorded"
+                f"{here}"
             )
         return asked.model_copy(update={"replies": str(path)})
 
@@ -327,6 +332,14 @@ class Study:
         if not path.exists():
             raise ValueError(f"{path} does not exist: run the stages before into that folder first")
         return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _there(setting: str, name: str) -> Path:
+    """A file by its path, or by its name among those that ship."""
+    try:
+        return find(name)
+    except ValueError:
+        raise ValueError(f"{setting}: {name} does not exist") from None
 
 
 def read_answers(folder: Path, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
