@@ -57,6 +57,7 @@ class Budget(Settings):
       validation: samples that settings are tuned on.
       pretrain: samples that base states are made from.
       sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
+      quick_compile: compile without optimising: worth it where next to nothing is run.
       base_seeds, generator_seeds: replicates are all their combinations. The sweep over steps and
         the other worlds are there for the first replicate alone.
       training: of gradient learners' and readers' base states.
@@ -70,6 +71,7 @@ class Budget(Settings):
     sweep: int = Field(gt=1)
     streams: int = Field(gt=1)
     length: int = Field(gt=1)
+    quick_compile: bool = False
     base_seeds: int = Field(gt=0)
     generator_seeds: int = Field(gt=0)
     training: Training
@@ -424,7 +426,10 @@ class Study:
             for when, scores in zip(("before", "after"), exposed, strict=True):
                 marked = protocol.judged(scores, tuned.threshold, test)
                 found |= {f"{when}.{name}": np.asarray(x) for name, x in marked._asdict().items()}
-            found["audit"] = protocol.audit(learner, state, _rows(test, slice(0, 32)))
+            # On as many samples as were tuned on: the program for them is compiled.
+            found["audit"] = protocol.audit(
+                learner, state, _rows(test, slice(0, validation.label.shape[0]))
+            )
             if cell.replicate == 0:
                 found |= self._by_steps(
                     learner, state, tuned.threshold, _rows(test, slice(0, budget.sweep))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
+from scipy import special
 
 from kubku.halo import BASE, VALUES
 from kubku.tasks.family import (
@@ -52,7 +52,7 @@ def _transition(persistent: int, upward: int, switching: int) -> np.ndarray:
     mean = 3.5 + slope * (level - 3.5) + (DRIFT if upward else -DRIFT)
     edges = np.concatenate([[-np.inf], level[:-1] + 0.5, [np.inf]])
     moves = np.stack(
-        [np.diff(scipy.stats.norm.cdf(edges[None], mean[:, None], sigma)) for sigma in SIGMA], 1
+        [np.diff(special.ndtr((edges[None] - mean[:, None]) / sigma)) for sigma in SIGMA], 1
     )  # [level, regime, next level]: a step is as wild as the regime it starts in
     stay = 1 - SWITCHING if switching else 1.0
     regimes = np.array([[stay, 1 - stay], [1 - stay, stay]])
