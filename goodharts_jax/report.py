@@ -170,9 +170,10 @@ def _second_opinions(modes: Mapping[str, Any], names: Sequence[str]) -> list[dic
     for metric, kind in _SECOND:
         for name in names:
             mode = modes[name]
-            other = mode.get("other_intervals", {}).get(metric)
+            # A function of the runs alone, so that older results have it too.
+            other = stats.other_interval([run[metric] for run in mode["runs"]], "run")
             spread = mode.get("spread", {}).get(metric)
-            if len(mode["runs"]) > 1 and (other or spread):
+            if len(mode["runs"]) > 1:
                 rows.append(
                     {
                         "metric": headings[metric],
