@@ -21,7 +21,7 @@ from evidence.report import number, percent
 from goodharts_jax.settings import Experiment, WorldSettings, read
 
 # Columns of a terminal that has room for intervals.
-_WIDE = 160
+_WIDE = 200
 _COLUMNS = (
     ("efficiency", "overall_efficiency", percent),
     ("selectivity", "selectivity", number),
@@ -90,7 +90,7 @@ def _table(results: dict[str, Any], *, wide: bool) -> Table:
     if len(results["manifest"]["seeds"]) > 1:
         caption = "95% intervals over runs" if wide else "means over runs; intervals on the page"
     table = Table(title="Judged by survival", caption=caption)
-    table.add_column("mode")
+    table.add_column("mode", no_wrap=True)
     for heading, _, _ in _COLUMNS:
         table.add_column(heading, justify="right")
     for name, mode in results["modes"].items():
