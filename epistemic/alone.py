@@ -104,7 +104,6 @@ class AloneJudge:
         self._ids = {name: i for i, name in enumerate(self._shared)}
         labels = [table.labels[table.ids[w]] if w in table.ids else w for w in self._words]
         self._labels = ["type", *(label for _ in axioms for label in labels)]
-        self._columns: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
 
     def judge(
         self, which: np.ndarray, facts: np.ndarray, holds: np.ndarray, claims: np.ndarray
@@ -172,19 +171,13 @@ class AloneJudge:
 
         def allowed(rule: Constraint) -> np.ndarray:
             column = np.zeros(len(rank), bool)
-            column[base : base + len(own)] = self._allowed(rule)[own]
+            column[base : base + len(own)] = allowed_terms(self.table, rule)[own]
             return column
 
         claims = rows[:, k]
         claimed = {self._shared[c] for c in np.unique(claims[claims[:, 1] == 0, 2])}
         cards = Cards(rows[:, :k][holds == -1], allowed, frozenset(claimed), room // 2)
         return compile_oracle(graph, self._rules, spare=0, cards=cards)
-
-    def _allowed(self, rule: Constraint) -> np.ndarray:
-        key = (rule.kind, rule.value)
-        if key not in self._columns:
-            self._columns[key] = allowed_terms(self.table, rule)
-        return self._columns[key]
 
     def _clashes(self, compiled: Compiled, places: np.ndarray, own: np.ndarray) -> np.ndarray:
         """i32[n, 3]: the triples at these places, see `Alone`."""

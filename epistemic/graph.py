@@ -229,6 +229,11 @@ class Graph:
         return np.array([not term.startswith('"') for term in self.terms], bool)
 
     @cached_property
+    def columns(self) -> dict[object, np.ndarray]:
+        """Columns over terms that are worth keeping, by what they say; see `allowed_terms`."""
+        return {}
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the graph's triples as text: equal graphs, equal digests."""
         digest = hashlib.sha256()
@@ -267,7 +272,7 @@ class Graph:
     def with_triples(self, triples: np.ndarray) -> Graph:
         """The same table of terms with other triples, i32[M, 3]."""
         graph = replace(self, triples=sorted_unique(triples))
-        for name in ("ids", "labels", "is_name"):
+        for name in ("ids", "labels", "is_name", "columns"):
             if name in self.__dict__:
                 graph.__dict__[name] = self.__dict__[name]
         return graph

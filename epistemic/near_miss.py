@@ -24,6 +24,7 @@ from epistemic.domain import Domain, Predicate
 from epistemic.drawing import BySubject, Cell, Drawer
 from epistemic.draws import Draws
 from epistemic.graph import LABEL, TYPE, Graph, value_of
+from epistemic.oracle import Verdict
 from epistemic.wording import Wording
 from evidence.config import Settings
 
@@ -271,6 +272,21 @@ class _NearDrawer(Drawer):
         known = self.spoken[number].triples.astype(np.int64)
         there = np.isin(who * np.int64(size) + values, known[:, 0] * size + known[:, 2])
         return who, held & there
+
+    def _true_and_known(
+        self,
+        jobs: list[tuple[int, str]],
+        job: np.ndarray,
+        facts: np.ndarray,
+        holds: np.ndarray,
+        claims: np.ndarray,
+    ) -> np.ndarray:
+        """What is withheld is not missed but true: no near miss may be that."""
+        good = super()._true_and_known(jobs, job, facts, holds, claims)
+        if not len(claims):
+            return good
+        meant = np.array([label == "E" for _, label in jobs])[job]
+        return good & (meant | (self.whole.judge_ids(claims).verdict != Verdict.ENTAILED))
 
     def nearest(self, claim: tuple[str, str, str]) -> tuple[str, float]:
         """How a claim is nearest to the truth, and how near: to any of its subject's values."""

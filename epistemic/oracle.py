@@ -641,6 +641,13 @@ class _Compiler:
 
 def allowed_terms(graph: Graph, rule: Constraint) -> np.ndarray:
     """bool[terms]: the terms that are allowed as values of a datatype, in or bound rule."""
+    key = (rule.kind, rule.value)
+    if key not in graph.columns:
+        graph.columns[key] = _allowed_terms(graph, rule)
+    return graph.columns[key]
+
+
+def _allowed_terms(graph: Graph, rule: Constraint) -> np.ndarray:
     if rule.kind == "in":
         allowed = set(map(canonical, rule.value))
         return np.array([term in allowed for term in graph.terms], bool)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -282,6 +283,22 @@ def test_a_deck_survives_its_file(made, tmp_path):
     assert deck_hash(deck.cards) == hashlib.sha256(path.read_bytes()).hexdigest()
     record = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
     assert set(record["claim"]) == {"subj", "pred", "obj"}
+
+
+def test_lines_are_what_a_json_encoder_writes(made):
+    _, deck = made
+    awkward = replace(
+        deck.cards[0],
+        question='Is "Nīl"\\ \n the mouth?',
+        difficulty=0.25,
+        nearness="name",
+        facts=(),
+        stated=(),
+        surface=(),
+    )
+    for card in (*deck.cards[:50], awkward):
+        expected = json.dumps(card.record(), ensure_ascii=False, separators=(",", ":"))
+        assert deck_hash([card]) == hashlib.sha256(f"{expected}\n".encode()).hexdigest()
 
 
 def test_published_style_cards_are_read(tmp_path):
