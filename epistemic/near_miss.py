@@ -28,7 +28,7 @@ from epistemic.oracle import Verdict
 from epistemic.wording import Wording
 from evidence.config import Settings
 
-NEAREST = 5
+NEAREST = 8
 WITHIN = 0.1
 _BLOCK = 512
 # Of a predicate with more values, so many are compared, drawn at random.

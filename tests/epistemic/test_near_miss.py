@@ -122,3 +122,9 @@ def test_difficulties_differ(made):
     difficulties = [card.difficulty for card in deck.cards if card.difficulty is not None]
     assert np.std(difficulties) > 0.05
     assert len(Counter(difficulties)) > 10
+
+
+@pytest.mark.parametrize("name", ["countries", "rivers"])
+def test_the_default_number_can_be_drawn(name):
+    deck = make_near_misses(load_domain(built_in(name)), NearMissSettings())
+    assert deck.counts["label"] == {"C": 250, "E": 250, "U": 250}
