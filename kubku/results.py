@@ -9,14 +9,18 @@ from importlib import resources
 from operator import itemgetter
 from typing import Any
 
+import jax
 import numpy as np
 import yaml
 
 from evidence import stats
+from evidence.answers import Answer
 from evidence.config import build
 from evidence.runs import manifest
 from evidence.stats import Measurement
 from kubku import protocol, thesis
+from kubku.base_states import withheld
+from kubku.halo import Kind, Samples
 from kubku.learners import GRADIENT
 from kubku.scoring import EPSILON
 from kubku.study import LANGUAGE_MODEL, STEPS, Cell, Study, load_cell
@@ -55,7 +59,9 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         }
         entry = families.setdefault(family, {"learners": {}, "streaming": {}})
         of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
-        of_learner["base_states"][base] = summary(replicates, others)
+        seeds = (study.seeds(number)[1] for number in range(len(replicates)))
+        tests = [study.data(family, first, seed).test for seed in seeds]
+        of_learner["base_states"][base] = summary(replicates, others, tests)
         streamed = streaming(replicates)
         if streamed:
             entry["streaming"].setdefault(learner, {})[base] = streamed
@@ -111,8 +117,16 @@ def _purity(groups: list[np.ndarray]) -> Measurement:
     return stats.hierarchical_bootstrap(groups, statistic, "replicate", resamples=RESAMPLES)
 
 
-def summary(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[str, Any]:
-    """All measurements of one learner on one base state of one family."""
+def summary(
+    replicates: Replicates, others: Mapping[str, Replicates], tests: list[Samples]
+) -> dict[str, Any]:
+    """All measurements of one learner on one base state of one family.
+
+    Args:
+      replicates: its cells.
+      others: its cells in other worlds, by world.
+      tests: the test split of each replicate, of which a cell may have been asked the first rows.
+    """
 
     def of(name: str, when: str = "after") -> list[np.ndarray]:
         return [cell[f"{when}.{name}"] for cell in replicates]
@@ -128,6 +142,7 @@ def summary(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[st
         }
         for kind, names in HALOS.items()
     }
+    halos["H"] |= _traps(replicates, tests)
     found = {
         "KU_avg": _mean(of("ku")),
         "BKU_avg": _mean(of("bku")),
@@ -157,6 +172,25 @@ def summary(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[st
             np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in replicates])
         ),
     }
+    return found
+
+
+def _traps(replicates: Replicates, tests: list[Samples]) -> dict[str, Measurement]:
+    """Share wrong of the hallucination traps, apart: about attributes that such traps were trained
+    on in base states, and about those withheld from them.
+    """
+    found = {}
+    for name, of_withheld in (("trained", False), ("withheld", True)):
+        shares = []
+        for cell, test in zip(replicates, tests, strict=True):
+            rows = jax.tree.map(lambda leaf: leaf[: len(cell["answers"])], test)  # noqa: B023
+            these = (rows.kind == Kind.HALLUCINATION) & rows.asked
+            these &= np.asarray(withheld(rows)) == of_withheld
+            wrong = (cell["answers"] != Answer.UNKNOWN) & these
+            asked = these.any(-1)
+            shares.append(wrong[asked].sum(-1) / these[asked].sum(-1))
+        if all(len(share) for share in shares):
+            found[name] = _mean(shares)
     return found
 
 

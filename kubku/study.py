@@ -389,7 +389,8 @@ class Study:
             warnings.simplefilter("ignore")
             if place.exists():
                 seconds = json.loads((place.parent / f"{digest}.json").read_text())["seconds"]
-                return keeper.restore(place, state), seconds
+                # To the host: what orbax restores is bound to one device, a made state to none.
+                return jax.device_get(keeper.restore(place, state)), seconds
             samples = self.data(cell.family, cell.world, generator_seed).pretrain
             start = time.perf_counter()
             state = jax.block_until_ready(make(state, samples, training))
