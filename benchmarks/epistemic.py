@@ -1,7 +1,9 @@
 """The rows of the README: every system on both domains, from the recorded replies that ship.
 
-Each domain twice: the model held to the three words, and free to say what it likes. Writes
-benchmarks/results/epistemic/: NAME/results.json of each, the two domains compared, the table.
+Each domain three times: with every system, the model held to the three words; the model's systems
+alone, free to say what they like; and the licence alone, on ten times as many cards, while its
+graph gets worse. Writes into benchmarks/results/epistemic/ the results of each, the two domains
+compared, the README's tables and the figures of graph quality.
 """
 
 from __future__ import annotations
@@ -22,36 +24,51 @@ from evidence.runs import write_json, write_text
 
 _FOLDER = RESULTS / "epistemic"
 _DOMAINS = ("rivers", "countries")
+_ARMS = {
+    "": ("llm=recorded",),
+    "_free": ("llm=recorded_free", f"system.names=[{','.join(NEED_A_MODEL)}]", "quality.keep=[]"),
+    "_licence": ("system=graph_rag_licence", "near_miss.num=0"),
+}
 _KEPT = ("role", "table", "conventions", "beside", "selective", "ideal")
 _ROLES = {"reference": "reference, not ranked", "control": "control", "ranked": ""}
 
 
 def main() -> None:
-    """All four, from cards to verdicts."""
+    """Every arm, from cards to verdicts."""
     with tempfile.TemporaryDirectory() as folder:
         found = {
-            (domain, free): _run(Path(folder) / f"{domain}{free}", domain, f"recorded{free}")
+            (domain, arm): _run(Path(folder) / f"{domain}{arm}", f"domain={domain}", *overrides)
             for domain in _DOMAINS
-            for free in ("", "_free")
+            for arm, overrides in _ARMS.items()
         }
         compared = study.compare([Path(folder) / domain for domain in _DOMAINS])
-    for (domain, free), results in found.items():
-        write_json(_FOLDER / f"{domain}{free}" / "results.json", _kept(results))
+    save(found, compared)
+
+
+def save(found: Mapping[tuple[str, str], dict[str, Any]], compared: list[dict[str, Any]]) -> None:
+    """Write what is kept.
+
+    Args:
+      found: results by domain and arm.
+      compared: see `epistemic.study.compare`.
+    """
+    for (domain, arm), results in found.items():
+        write_json(_FOLDER / f"{domain}{arm}" / "results.json", _kept(results))
     write_json(_FOLDER / "comparison.json", compared)
     tables = [_table(d, found[d, ""], found[d, "_free"]) for d in _DOMAINS]
     print(write_text(_FOLDER / "tables.md", "\n".join(tables)))
     for domain in _DOMAINS:
-        drawn = report.quality_figure(found[domain, ""]["quality"])
+        drawn = report.quality_figure(found[domain, "_licence"]["quality"])
         assert drawn is not None
-        figures.save(drawn, _FOLDER / domain, "quality")
+        figures.save(drawn, _FOLDER / f"{domain}_licence", "quality")
 
 
-def _run(folder: Path, domain: str, llm: str) -> dict[str, Any]:
+def _run(folder: Path, *overrides: str) -> dict[str, Any]:
     from hydra import compose, initialize_config_module
     from omegaconf import OmegaConf
 
     with initialize_config_module("conf.epistemic", version_base="1.3"):
-        config = compose("config", overrides=[f"domain={domain}", f"llm={llm}"])
+        config = compose("config", overrides=list(overrides))
     plain: Any = OmegaConf.to_container(config, resolve=True)
     study.Study(study.read(plain), folder, plain, Console(quiet=True)).run()
     return load(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,8 @@ class BM25:
     def __init__(self, corpus: Sequence[str]) -> None:
         import bm25s
 
+        # It says how far it is on the console, whatever a command's logging is set to.
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
         self._index = bm25s.BM25()
         self._index.index(_tokens(corpus), show_progress=False)
         self._size = len(corpus)
