@@ -16,7 +16,7 @@ from epistemic.graph import TYPE, Graph, literal
 from epistemic.oracle import with_vocabulary
 
 BASE = "https://example.org/synthetic#"
-_PER_RIVER = 20
+_PER_RIVER = 17
 _PER_WATER = 50
 _COUNTRIES = 200
 _ZONES = 12

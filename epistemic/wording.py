@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from epistemic.alone import AloneJudge, contradiction
@@ -50,11 +52,12 @@ class Wording:
           known: the oracle of the graph, for the proofs of cards that need it.
           prefix: of the cards' ids.
         """
-        cards = [
-            card
-            for batch in batches
-            for card in self._batch(batch, *self._reasons(batch, alone, known))
-        ]
+        with _uncollected():
+            cards = [
+                card
+                for batch in batches
+                for card in self._batch(batch, *self._reasons(batch, alone, known))
+            ]
         order = self.draws.order(len(cards)).tolist()
         return [
             _named(cards[place], f"{prefix}_{cards[place].label}_{number:06d}")
@@ -164,6 +167,18 @@ class Wording:
                 else self.domain.object_name(predicate, text)
             )
         return known
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: cards have none, and it would walk them again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _formats(templates: Iterable[str]) -> list[Callable[..., str]]:
