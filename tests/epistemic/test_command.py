@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from epistemic import study
+from epistemic.export import replies
 from epistemic.systems import NEED_A_MODEL
 from epistemic.thesis import is_ideal, load_thesis
 
@@ -42,12 +43,15 @@ def command(*overrides, cwd, **options):
     )
 
 
-def run(folder, *overrides):
-    """The same inside this process."""
+def configured(*overrides):
     root = Path(__file__).parents[2] / "conf" / "epistemic"
     with hydra.initialize_config_dir(str(root), version_base="1.3"):
-        config = hydra.compose("config", overrides=[*SMALL, *overrides])
-    plain = OmegaConf.to_container(config, resolve=True)
+        return OmegaConf.to_container(hydra.compose("config", list(overrides)), resolve=True)
+
+
+def run(folder, *overrides):
+    """The same inside this process."""
+    plain = configured(*SMALL, *overrides)
     study.Study(study.read(plain), folder, plain, Console(quiet=True)).run()
     return folder
 
@@ -191,17 +195,35 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
     # Half of the graph: the licence loses true answers, and the sweep shows it.
     assert results["quality"][1]["systems"]["graph_rag"]["LA"]["value"] < 0.8
 
-    # The recorded answers are a model by themselves, with the server gone.
-    replies = tmp_path / "answers" / "graph_rag_unlicensed.jsonl"
-    again = run(
-        tmp_path / "again",
-        "llm=recorded",
-        f"llm.replies={replies}",
-        "near_miss.num=0",
-        "quality.keep=[]",
-        "system=thesis",
-    )
-    assert json.loads((again / "results.json").read_text())["thesis"]["verdict"] == "supported"
+    # The replies are a model by themselves, with the server gone; for this deck and no other.
+    path = tmp_path / "replies.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in replies(tmp_path)))
+    recorded = ["llm=recorded", f"llm.replies={path}", "quality.keep=[]", "system=thesis"]
+    again = run(tmp_path / "again", *recorded, f"deck={tmp_path}/cards.jsonl")
+    assert json.loads((again / "results.json").read_text())["thesis"] == results["thesis"]
+    with pytest.raises(ValueError, match=r"replies\.jsonl answers the deck"):
+        run(tmp_path / "other", *recorded, "deck=null", "cards.seed=1")
+
+
+@pytest.mark.parametrize(
+    "domain, llm",
+    [
+        ("rivers", "recorded"),
+        pytest.param("rivers", "recorded_free", marks=pytest.mark.full),
+        pytest.param("countries", "recorded", marks=pytest.mark.full),
+        pytest.param("countries", "recorded_free", marks=pytest.mark.full),
+    ],
+)
+def test_the_replies_that_ship_answer_the_whole_of_their_deck(domain, llm, tmp_path):
+    plain = configured(f"domain={domain}", f"llm={llm}", "quality.keep=[]")
+    plain["system"]["names"] = NEED_A_MODEL
+    plain["compilation_cache"] = CACHE
+    study.Study(study.read(plain), tmp_path, plain, Console(quiet=True)).run()
+    systems = json.loads((tmp_path / "results.json").read_text())["systems"]
+    assert set(systems) == set(NEED_A_MODEL)
+    assert {s["beside"]["error_rate"]["value"] for s in systems.values()} == {0}
+    if llm == "recorded":  # held to the three words
+        assert {s["beside"]["invalid_rate"]["value"] for s in systems.values()} == {0}
 
 
 BAD = [
@@ -212,6 +234,7 @@ BAD = [
     ("stage=everything", "stage"),
     ("system=llm", "system llm asks a language model"),
     ("stage=report", "does not exist"),
+    ("deck=nowhere.jsonl", "deck: nowhere.jsonl does not exist"),
     ("cards.predicates=[nonsense]", "nonsense"),
     ("+cards.colour=red", "cards.colour: no such setting"),
 ]
