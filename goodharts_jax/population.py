@@ -37,6 +37,8 @@ from goodharts_jax.world import FOOD, NUM_KINDS, POISON, World
 # The worlds of a run are evaluated in blocks of this many: a block fits a core's share of the
 # cache, and blocks of one run spread over the cores.
 _BLOCK = 256
+# Scripts don't vary from run to run, so one block in so many is enough to tell of them.
+_SCRIPT_SHARE = 4
 # Of the small evaluation between chunks, from which Goodhart curves are drawn.
 _WATCH_WORLDS, _WATCH_STEPS = 128, 256
 WATCHED_STEPS = _WATCH_WORLDS * _WATCH_STEPS
@@ -235,6 +237,11 @@ class Prepared:
     chunk: int
     steps_per_world: int
 
+    @property
+    def total_steps(self) -> int:
+        """Of all worlds together."""
+        return len(self.source) * self.block_worlds * self.steps_per_world
+
 
 def prepare(
     network: Any,
@@ -253,7 +260,8 @@ def prepare(
       network: of the trained policies.
       world: the rules to live under; everyone is mortal.
       contenders: rows by name; of their parameters only shapes are read.
-      num_worlds: of each run; blocks of up to 256 evenly, so rounded up to whole blocks.
+      num_worlds: of each run; blocks of up to 256 evenly, so rounded up to whole blocks. A script
+        is followed in the first quarter of them.
       steps_per_world: of each.
     """
     blocks = -(-num_worlds // _BLOCK)
@@ -324,7 +332,10 @@ def evaluate(
         if tally is not None
     )
     return {
-        name: [survival.pool([next(finished) for _ in range(prepared.blocks)]) for _ in row.seeds]
+        name: [
+            survival.pool([next(finished) for _ in range(_blocks(row, prepared.blocks))])
+            for _ in row.seeds
+        ]
         for name, row in contenders.items()
     }
 
@@ -398,27 +409,31 @@ def _units(
     rows = list(contenders.values())
     trained = [row for row in rows if row.script is None]
     runs = [(row, seed) for row in rows for seed in row.seeds]
+    sizes = [_blocks(row, blocks) for row, _ in runs]
+    of_run = np.repeat(np.arange(len(runs)), sizes)
     places = iter(range(len(runs)))
-    source = [next(places) if row.script is None else 0 for row, _ in runs]
-    kind = [kinds.index(row.script) for row, _ in runs]
+    source = np.array([next(places) if row.script is None else 0 for row, _ in runs])[of_run]
 
     @jax.jit
     def block_keys(keys: chex.PRNGKey) -> chex.PRNGKey:
-        return jax.vmap(lambda key: jax.random.split(_keys(key)[1], blocks))(keys).reshape(-1)
+        return jax.vmap(lambda key: jax.random.split(_keys(key)[1], blocks))(keys)
 
+    keys = block_keys(jnp.stack([jax.random.key(seed) for _, seed in runs]))
     units: dict[str, Any] = {
-        "kind": np.repeat(np.array(kind, np.int32), blocks),
-        "key": block_keys(jnp.stack([jax.random.key(seed) for _, seed in runs])),
+        "kind": np.array([kinds.index(row.script) for row, _ in runs], np.int32)[of_run],
+        "key": keys[of_run, np.concatenate([np.arange(size) for size in sizes])],
         "params": None,
         "mode": None,
     }
     if trained:
-        modes = jax.tree.map(
-            np.asarray, stack([row.mode for row in trained if row.mode is not None])
-        )
-        of_run = np.repeat(np.arange(len(trained)), [len(row.seeds) for row in trained])
-        units["mode"] = jax.tree.map(lambda x: np.repeat(x[of_run[source]], blocks, 0), modes)
-    return units, np.repeat(source, blocks)
+        modes = stack([row.mode for row in trained if row.mode is not None])
+        of_mode = np.repeat(np.arange(len(trained)), [len(row.seeds) for row in trained])
+        units["mode"] = jax.tree.map(lambda x: np.asarray(x)[of_mode[source]], modes)
+    return units, source
+
+
+def _blocks(row: Contender, blocks: int) -> int:
+    return blocks if row.script is None else -(-blocks // _SCRIPT_SHARE)
 
 
 def _keys(key: chex.PRNGKey) -> chex.PRNGKey:

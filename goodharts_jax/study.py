@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -171,63 +171,39 @@ class Aside:
     """What needs no trained policy, done while they are trained: one run leaves a core free.
 
     Attributes:
-      begun: to be set as soon as the training is compiled, for Python can't do two things at once.
-      prepared: the evaluation of trained policies.
-      scripted: scripted policies, evaluated.
+      begun: to be set when the training runs, for Python can't trace two programs at once.
+      prepared: the evaluation of all rows.
     """
 
     begun: threading.Event
     prepared: Future[Prepared]
-    scripted: Future[Censuses]
 
 
 @contextmanager
 def _aside(study: Study) -> Iterator[Aside]:
-    begun, given_up = threading.Event(), threading.Event()
+    begun = threading.Event()
 
-    def load() -> None:
+    def prepare() -> Prepared:
         begun.wait()
         for slow in ("scipy.stats", "goodharts_jax.report"):
             importlib.import_module(slow)
-
-    def prepare_trained() -> Prepared:
         start = partial(ppo.start, study.settings.plan, study.settings.world.build())
         params = jax.eval_shape(start, jax.random.key(0)).params
         num_runs = len(study.settings.seeds)
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((num_runs, *x.shape), x.dtype), params)
-        return _prepare(study, _trained_rows(study, lambda _: shapes))
-
-    def evaluate_scripts() -> Censuses:
-        seeds = study.settings.seeds
-        rows = {
-            name: Contender(script, None, None, seeds) for name, script in study.scripts.items()
-        }
-        prepared = _prepare(study, rows)
-        return population.evaluate(prepared, rows, report=go_on)
-
-    def go_on(_: int) -> None:
-        if given_up.is_set():
-            raise CancelledError
+        return population.prepare(
+            study.settings.plan.network,
+            study.judge_world,
+            _contenders(study, lambda _: shapes),
+            num_worlds=study.settings.budget.evaluation_worlds,
+            steps_per_world=study.settings.budget.steps_per_world,
+        )
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(load)
         try:
-            yield Aside(begun, thread.submit(prepare_trained), thread.submit(evaluate_scripts))
+            yield Aside(begun, thread.submit(prepare))
         finally:
-            given_up.set()
             begun.set()
-            thread.shutdown(cancel_futures=True)
-
-
-def _prepare(study: Study, rows: Mapping[str, Contender]) -> Prepared:
-    budget = study.settings.budget
-    return population.prepare(
-        study.settings.plan.network,
-        study.judge_world,
-        rows,
-        num_worlds=budget.evaluation_worlds,
-        steps_per_world=budget.steps_per_world,
-    )
 
 
 # ---- training -----------------------------------------------------------------------------------
@@ -254,8 +230,7 @@ def _train(study: Study, aside: Aside) -> Trained:
     with observing(labels, steps, settings, study.folder, study.console) as watch:
 
         def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
-            if jax.process_count() == 1:  # several must all gather in one order
-                aside.begun.set()
+            aside.begun.set()
             watch(first_update, history)
 
         folder = study.folder / "checkpoints"
@@ -328,19 +303,17 @@ def steps_to_efficiency(food: np.ndarray, poison: np.ndarray, steps: int) -> int
 
 def _modes(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
     """The table of modes, what is made of it, and a replay."""
-    rows = _trained_rows(study, partial(_own_params, study, trained))
-    scripted = aside.scripted.result()
-    counted = _evaluate(study, rows, aside) | scripted
+    counted = _evaluate(study, trained, aside)
     modes = _tabulate(study, counted, trained)
     replay = runs.plain(_replay(study, trained))
     runs.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
-    lives = {name: survival.first_lives(survival.pool(counted[name])) for name in rows}
+    lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
     return {"modes": modes, "logrank": thesis.logrank(lives), **_judge(study, trained, modes)}
 
 
 def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
     """The cells, and the random walk that they are compared with."""
-    modes = _tabulate(study, aside.scripted.result(), trained)
+    modes = _tabulate(study, _evaluate(study, trained, aside), trained)
     chance = modes["random_walk"]["aggregates"]
     energy = study.judge_world.energy[FOOD:] * ENERGY_UNIT
     found = phase.cells(
@@ -353,28 +326,27 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> dict[str, An
     return {"modes": modes, "warnings": phase.cautions(found), "phase_diagram": found}
 
 
-def _trained_rows(study: Study, params_of: Callable[[int], Any]) -> dict[str, Contender]:
-    """`params_of` gives the parameters of a mode's runs, by its place among the modes."""
+def _contenders(study: Study, params_of: Callable[[int], Any]) -> dict[str, Contender]:
+    """The rows of the table; `params_of` gives those of a mode's runs, by its place."""
+    seeds = study.settings.seeds
+    trained = {} if study.settings.study.kind == "phase_diagram" else study.rows
     return {
-        name: Contender(None, params_of(index), mode, study.settings.seeds)
-        for index, (name, mode) in enumerate(study.rows.items())
-    }
+        name: Contender(None, params_of(index), mode, seeds)
+        for index, (name, mode) in enumerate(trained.items())
+    } | {name: Contender(script, None, None, seeds) for name, script in study.scripts.items()}
 
 
 def _own_params(study: Study, trained: Trained, index: int) -> Any:
     return jax.tree.map(lambda x: x[study.own(index)], trained.learners.params)
 
 
-def _evaluate(study: Study, rows: Mapping[str, Contender], aside: Aside) -> Censuses:
-    prepared, budget = aside.prepared.result(), study.settings.budget
-    lives = len(rows) * len(study.settings.seeds) * budget.evaluation_worlds
-    title = f"evaluating {len(rows)} modes"
-    with progress.bar(title, lives * budget.steps_per_world, "steps", study.console) as advance:
+def _evaluate(study: Study, trained: Trained, aside: Aside) -> Censuses:
+    rows = _contenders(study, partial(_own_params, study, trained))
+    prepared = aside.prepared.result()
+    title = f"evaluating {len(rows)} policies"
+    with progress.bar(title, prepared.total_steps, "steps", study.console) as advance:
         return population.evaluate(
-            prepared,
-            rows,
-            temperature=study.settings.temperature,
-            report=advance,
+            prepared, rows, temperature=study.settings.temperature, report=advance
         )
 
 

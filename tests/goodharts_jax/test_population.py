@@ -217,7 +217,7 @@ def test_everyone_lives_as_if_evaluated_alone(censuses):
                 agent = Partial(trained, params, row.mode)
             _, key, _ = jax.random.split(jax.random.key(seed), 3)
             parts = []
-            for block in jax.random.split(key, 2):
+            for block in jax.random.split(key, 2)[: 2 if row.script is None else 1]:
                 lives, tally = survival.settle(WORLD, 8, block), None
                 for part in range(2):
                     now = jax.random.fold_in(block, part)
@@ -233,8 +233,10 @@ def test_runs_of_equal_seed_begin_in_equal_worlds(censuses):
     truth = censuses["truth"]
     for name in ("proxy", "seeker"):
         for run in range(2):
-            np.testing.assert_array_equal(censuses[name][run].items, truth[run].items)
-            assert (censuses[name][run].tally.eaten != truth[run].tally.eaten).any()
+            found = censuses[name][run]
+            shared = len(found.items)  # a script is followed in fewer worlds, the first
+            np.testing.assert_array_equal(found.items, truth[run].items[:shared])
+            assert (found.tally.eaten != truth[run].tally.eaten[:shared]).any()
     assert truth[0].items.shape == (16, 3)  # 15, rounded up to whole blocks
     assert (truth[0].items != truth[1].items).any()
 
