@@ -37,6 +37,7 @@ NO, UNKNOWN, YES, INVALID, ERROR = Answer
 RIGHT = (YES, NO, UNKNOWN)
 """The gold answer of each row."""
 RESAMPLES = 2000
+_Z = 1.959963984540054  # of 95%
 
 
 class Ratio(NamedTuple):
@@ -233,8 +234,7 @@ def _interval(
         return Measurement(None, None, None, 0, "subject", "undefined: denominator 0")
     value = numerator / denominator
     if value in (0.0, 1.0):
-        # Kish's effective number of clusters: subjects with more cards count for less than a card.
-        effective = weight.sum() ** 2 / (weight**2).sum()
+        effective = _effective(weight)
         edge = wilson(value * effective, effective, "subject")
         return edge._replace(n=subjects, method="Wilson 95%, effective n")
     ends = _percentiles(_divide(drawn))
@@ -246,6 +246,10 @@ def difference(
 ) -> dict[str, Measurement]:
     """Each ratio of `one` minus that of `other`.
 
+    The interval is the percentile cluster bootstrap; where no draw differs from another, the score
+    interval of no discordant pair (Tango 1998) on the effective number of subjects: that none was
+    seen among few says little of how many there are.
+
     Args:
       ratios: such as `seed`.
       one, other: parts of the same draws (`Resampled.at`) if `paired`, else of independent ones.
@@ -254,6 +258,7 @@ def difference(
     method = f"{'paired' if paired else 'two-deck'} cluster bootstrap 95%"
     of_one, of_other = ratios(one.total), ratios(other.total)
     drawn_one, drawn_other = ratios(one.drawn), ratios(other.drawn)
+    single_one, single_other = ratios(one.by_subject), ratios(other.by_subject)
     found = {}
     for name in of_one:
         pair = (of_one[name], of_other[name])
@@ -261,9 +266,21 @@ def difference(
             found[name] = Measurement(None, None, None, 0, "subject", "undefined: denominator 0")
             continue
         first, second = (float(ratio.numerator / ratio.denominator) for ratio in pair)
-        ends = _percentiles(_divide(drawn_one[name]) - _divide(drawn_other[name]))
-        found[name] = Measurement(first - second, *ends, subjects, "subject", method)
+        gap = first - second
+        low, high = _percentiles(_divide(drawn_one[name]) - _divide(drawn_other[name]))
+        found[name] = Measurement(gap, low, high, subjects, "subject", method)
+        if low is not None and low == high:
+            few = min(_effective(s[name].denominator) for s in (single_one, single_other))
+            unseen = _Z**2 / (few + _Z**2)
+            low, high = max(-1.0, gap - unseen), min(1.0, gap + unseen)
+            found[name] = Measurement(gap, low, high, subjects, "subject", "score 95%, effective n")
     return found
+
+
+def _effective(weight: Any) -> float:
+    """Kish's number of clusters: subjects with more cards count for less than a card each."""
+    weight = np.asarray(weight, float)
+    return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def _divide(ratio: Ratio) -> np.ndarray:

@@ -191,7 +191,10 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
     licensed = results["systems"]["graph_rag"]["conventions"]["seed"]
     assert (unlicensed["FAR_NE"]["value"], unlicensed["LA"]["value"]) == (1, 1)
     assert (licensed["FAR_NE"]["value"], licensed["LA"]["value"]) == (0, 1)
-    assert results["thesis"]["verdict"] == "supported"
+    # Nothing was lost on these few cards, which cannot tell no loss from one of 5 points.
+    calls, falls, kept = results["thesis"]["conditions"]
+    assert calls["holds"] and falls["holds"] and not kept["holds"]
+    assert results["thesis"]["verdict"] == "inconclusive"
     # Half of the graph: the licence loses true answers, and the sweep shows it.
     assert results["quality"][1]["systems"]["graph_rag"]["LA"]["value"] < 0.8
 

@@ -209,14 +209,20 @@ def test_an_undefined_ratio_is_none_with_its_counts():
 
 
 def test_differences_are_paired():
-    # Two systems that agree on every card differ by exactly nothing, however noisy each is.
+    # Two systems that agree on every card differ by nothing, however noisy each is; but that none
+    # of 80 pairs was discordant leaves room for z^2 / (80 + z^2) of them.
     rng = np.random.default_rng(1)
     by_subject = np.zeros((80, 2, 3, 5), int)
     by_subject[:, :, 0, YES] = (rng.random(80) < 0.5)[:, None]
     by_subject[:, :, 0, NO] = 1 - by_subject[:, :, 0, YES]
     drawn = resample(by_subject, rng=0, resamples=200)
     gap = metrics.difference(seed, drawn.at(0), drawn.at(1))["LA"]
-    assert (gap.value, gap.low, gap.high) == (0, 0, 0)
+    assert gap.value == 0 and "score" in gap.method
+    np.testing.assert_allclose([gap.low, gap.high], [-0.04582, 0.04582], atol=1e-5)
+    by_subject[0, 0, 0, [YES, NO]] = by_subject[0, 0, 0, [NO, YES]]
+    drawn = resample(by_subject, rng=0, resamples=200)
+    gap = metrics.difference(seed, drawn.at(0), drawn.at(1))["LA"]
+    assert abs(gap.value) == pytest.approx(1 / 80) and "bootstrap" in gap.method
 
 
 # --- Selective metrics ---
