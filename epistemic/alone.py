@@ -274,6 +274,8 @@ def judge_cards(
       constraints: the domain's; a card rests on those that its `axioms` name.
       oracle: where the card alone says unknown, what its graph says.
     """
+    if not cards:
+        return []
     texts = [
         triple for card in cards for triple in (*(fact[:3] for fact in card.stated), card.claim)
     ]

@@ -390,7 +390,8 @@ class Study:
             if place.exists():
                 seconds = json.loads((place.parent / f"{digest}.json").read_text())["seconds"]
                 # To the host: what orbax restores is bound to one device, a made state to none.
-                return jax.device_get(keeper.restore(place, state)), seconds
+                kept = keeper.restore(place, {"state": state})["state"]
+                return jax.device_get(kept), seconds
             samples = self.data(cell.family, cell.world, generator_seed).pretrain
             start = time.perf_counter()
             state = jax.block_until_ready(make(state, samples, training))
@@ -398,7 +399,7 @@ class Study:
             place.parent.mkdir(parents=True, exist_ok=True)
             note = {"seconds": seconds, "made_of": made_of}
             (place.parent / f"{digest}.json").write_text(json.dumps(note) + "\n")
-            keeper.save(place, state)
+            keeper.save(place, {"state": state})  # orbax takes no array by itself
         return state, seconds
 
     def evaluate(self, cell: Cell) -> None:
