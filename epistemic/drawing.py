@@ -9,103 +9,22 @@ in all cards of a family.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from epistemic.alone import Alone, AloneJudge, contradiction
-from epistemic.constraints import BOUNDS, Constraint, inverse_name, symmetric_name
-from epistemic.domain import Domain, Predicate
+from epistemic.domain import Domain
 from epistemic.draws import Draws
-from epistemic.graph import TYPE, Graph, sorted_unique
-from epistemic.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS, Layout
-from epistemic.oracle import Oracle, Verdict, allowed_terms
+from epistemic.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families
+from epistemic.graph import TYPE, Graph
+from epistemic.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS
+from epistemic.oracle import Verdict
 
 VERDICTS = {"E": Verdict.ENTAILED, "C": Verdict.CONTRADICTORY, "U": Verdict.UNKNOWN}
-_VALUE_KINDS = ("datatype", "in", *BOUNDS)
 # So many rounds in a row without a fresh card, and a cell counts as exhausted.
 _BARREN_ROUNDS = 5
 _MOST_FACTS = max(len(slots) for layouts in LAYOUTS.values() for slots in layouts.values())
-# With fewer subjects than this in common, two predicates can't share a card.
-_SHARED_SUBJECTS = 5
-
-
-class BySubject:
-    """Triples i32[T, 3] in order of subject, to be drawn from by subject."""
-
-    def __init__(self, triples: np.ndarray):
-        self.triples = triples
-        self.subjects, self._start, self._count = np.unique(
-            triples[:, 0], return_index=True, return_counts=True
-        )
-
-    def __len__(self) -> int:
-        return len(self.triples)
-
-    def value_of(self, subjects: np.ndarray, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-        """A random value of each subject, and whether it has any."""
-        if not len(self.subjects):
-            return np.zeros(len(subjects), np.int32), np.zeros(len(subjects), bool)
-        at = np.clip(np.searchsorted(self.subjects, subjects), 0, len(self.subjects) - 1)
-        row = self._start[at] + draws.below(self._count[at], len(subjects))
-        return self.triples[row, 2], self.subjects[at] == subjects
-
-
-class Relation(NamedTuple):
-    """What a sort of slot draws from: the predicate that its facts state, and triples."""
-
-    predicate: int
-    there: BySubject
-
-
-Rule = tuple[str, tuple[str, ...]]
-"""A sentence and the names of the constraints that it puts into words."""
-
-
-@dataclass
-class Cell:
-    """One predicate in one family: cards of each label, alike in all but the answer.
-
-    Attributes:
-      predicate: what is claimed.
-      family: names its layouts.
-      sort: the kind of contradiction; cards are spread evenly over sorts.
-      relations: sort of slot -> what it draws from.
-      rules: those that stand in its cards.
-      flips: the predicate that says the card's own facts the other way round, or -1.
-      claimed: the class that is claimed, or -1.
-      matched: "claim" where claimed numbers must be as long for every label, "all" where those in
-        facts must too; else "".
-      requires: what settles the gold, "card" or "graph".
-    """
-
-    predicate: Predicate
-    family: str
-    sort: str
-    relations: dict[str, Relation]
-    rules: tuple[Rule, ...]
-    flips: int = -1
-    claimed: int = -1
-    matched: str = ""
-    requires: str = "card"
-    pools: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict)
-
-    @property
-    def layouts(self) -> dict[str, Layout]:
-        return LAYOUTS[self.family]
-
-    @property
-    def name(self) -> str:
-        """The family of its cards, such as "mouth/functional"."""
-        kind = self.sort if self.family == "value" else self.family
-        said = "_inferred" if self.sort == "inferred" else ""
-        return f"{self.predicate.name}/{kind}{said}"
-
-    @property
-    def axioms(self) -> tuple[str, ...]:
-        return tuple(name for _, names in self.rules for name in names)
 
 
 @dataclass
@@ -142,7 +61,7 @@ class Batch:
         )
 
 
-class Drawer:
+class Drawer(Families):
     """Draws cards as integers.
 
     Args:
@@ -152,272 +71,21 @@ class Drawer:
     """
 
     def __init__(self, domain: Domain, deck: Graph, seed: int):
-        self.domain, self.deck = domain, deck
-        self.constraints = domain.constraints
-        self.draws = Draws(seed)
+        super().__init__(domain, deck, seed)
         self.order = Draws(seed, 3)
-        self.whole = domain.oracle
-        self.known = Oracle(deck, domain.constraints)
-        self.ids = domain.graph.ids
         # Terms of one name are one for a reader.
         names: dict[str, int] = {}
         self.name = np.array(
             [names.setdefault(label.casefold(), len(names)) for label in domain.graph.labels]
         )
-        self.spoken = _by_predicate(self.known, len(domain.graph.terms))
-        self.truth = _by_predicate(self.whole, len(domain.graph.terms))
         self.taken = np.zeros(0, np.int64)
         self.found: dict[tuple[int, str], Batch] = {}
         # Of what is proposed and of what the graph allows, the share that was proved last time.
         self.rates: dict[tuple[int, str], float] = {}
         self.proof_rates: dict[tuple[int, str], float] = {}
-        self._length = np.full(len(domain.graph.terms), -1)
         self.cells: list[Cell] = []
-
-    # What there is to draw.
-
-    def relation(self, iri: str) -> Relation:
-        """All triples that systems may know of a predicate, stated or inferred."""
-        number = self.ids.get(iri, -1)
-        return Relation(number, self.spoken.get(number, _NOTHING))
-
-    def predicates(self, wanted: Sequence[str] | None) -> list[Predicate]:
-        """The predicates of these names, or all; being of a class is the last of them.
-
-        Raises:
-          ValueError: there is no such predicate; says which there are, with their triples.
-        """
-        there = {**self.domain.predicates}
-        there.setdefault("type", self.domain.type)
-        for name in wanted or ():
-            if name not in there:
-                said = ", ".join(
-                    f"{n} ({len(self.truth.get(self.ids.get(p.iri, -1), _NOTHING)):,})"
-                    for n, p in there.items()
-                )
-                raise ValueError(
-                    f"No triples found for predicate {name!r} in {self.domain.name}; "
-                    f"there are: {said}"
-                )
-        return [there[name] for name in (wanted or there)]
-
-    def cells_of(self, predicate: Predicate) -> list[Cell]:
-        """Every family that the graph and its constraints allow for a predicate.
-
-        Families that a graph feeds least come first, before others take their claims.
-        """
-        if predicate.iri == TYPE:
-            return self._class_cells()
-        if not len(self.relation(predicate.iri).there):
-            return []
-        kinds = {rule.kind: rule for rule in self.constraints.of(predicate.iri)}
-        functional, inverse = self._counted(predicate)
-        families: list[Cell | None] = []
-        if "irreflexive" in kinds and "asymmetric" not in kinds:
-            families.append(self._cell(predicate, "irreflexive"))
-        if "asymmetric" in kinds:
-            families.append(self._cell(predicate, "asymmetric"))
-        if not inverse:
-            # In these, somebody else has what is claimed of a subject.
-            if "less_than" in kinds:
-                families.append(self._less_than(predicate, kinds["less_than"]))
-            families += [
-                self._value(predicate, kinds[kind]) for kind in _VALUE_KINDS if kind in kinds
-            ]
-            if "class" in kinds:
-                families.append(self._cell(predicate, "class"))
-        if functional and not inverse:
-            families.append(self._cell(predicate, "functional"))
-        if inverse and not functional:
-            families.append(self._cell(predicate, "inverse_functional"))
-            families.append(self._cell(predicate, "negated_of"))
-        elif (functional or predicate.complete) and not inverse:
-            families.append(self._cell(predicate, "negated"))
-        cells = [cell for cell in families if cell is not None]
-        flips = self._flips(predicate)
-        if flips >= 0:
-            cells += [
-                replace(cell, sort="inferred", flips=flips, pools={})
-                for cell in cells
-                if cell.family in _FLIPPED
-            ]
-        return cells
-
-    def graph_cells(self, predicate: Predicate) -> list[Cell]:
-        """Cards that only the graph settles."""
-        if predicate.iri == TYPE or self._counted(predicate) != (True, False):
-            return []
-        cell = self._cell(predicate, "graph")
-        return [] if cell is None else [replace(cell, requires="graph", pools={})]
-
-    def _counted(self, predicate: Predicate) -> tuple[bool, bool]:
-        """Whether a subject has one value, and whether a value has one subject."""
-        kinds = {rule.kind for rule in self.constraints.of(predicate.iri)}
-        return self.constraints.functional(predicate.iri), "inverse_functional" in kinds
-
-    def _flips(self, predicate: Predicate) -> int:
-        """The predicate by which the other way round says the same, where rules say so; or -1."""
-        said = {name for _, names in predicate.rules for name in names}
-        for iri, swapped in self.constraints.sayings(predicate.iri):
-            ways = {inverse_name(predicate.iri, iri), inverse_name(iri, predicate.iri)}
-            if iri == predicate.iri:
-                ways = {symmetric_name(iri)}
-            if swapped and iri in self.domain.by_iri and said & ways:
-                return self.ids[iri]
-        return -1
-
-    def _cell(self, predicate: Predicate, family: str) -> Cell | None:
-        """The cell, or nothing where the domain has no predicate to set beside."""
-        relations = {"+": self.relation(predicate.iri), "?": self.relation(predicate.iri)}
-        if any(slot[0] == "q" for slot in LAYOUTS[family]["E"]):
-            ours = relations["+"].there
-            subjects = ours.subjects
-            if family in ("inverse_functional", "negated_of"):
-                subjects = np.unique(ours.triples[:, 2])
-            beside = self._beside(predicate, family, subjects)
-            if beside is None:
-                return None
-            relations["q"] = self.relation(beside.iri)
-        return Cell(predicate, family, family, relations, _usual_rules(predicate))
-
-    def _beside(
-        self, predicate: Predicate, family: str, subjects: np.ndarray, *barred: str
-    ) -> Predicate | None:
-        """Another predicate that these subjects have, drawn from those that most of them have."""
-        same = {iri for iri, _ in self.constraints.sayings(predicate.iri)}
-        shared = {
-            other.name: int(np.isin(self.relation(other.iri).there.subjects, subjects).sum())
-            for other in self.domain.predicates.values()
-            if other.iri not in same
-            and other.iri not in barred
-            and (family != "class" or self._classes_differ(predicate, other))
-        }
-        most = max(shared.values(), default=0)
-        if most < min(_SHARED_SUBJECTS, len(subjects) // 4 + 1):
-            return None
-        candidates = [name for name, count in shared.items() if 2 * count >= most]
-        name = candidates[int(self.draws.below(len(candidates), 1)[0])]
-        return self.domain.predicates[name]
-
-    def _less_than(self, predicate: Predicate, rule: Constraint) -> Cell | None:
-        subjects = self.relation(predicate.iri).there.subjects
-        beside = self._beside(predicate, "less_than", subjects, rule.value[0])
-        if beside is None or rule.value[0] not in self.domain.by_iri:
-            return None
-        relations = {
-            "+": self.relation(predicate.iri),
-            "q": self.relation(beside.iri),
-            "g": self.relation(rule.value[0]),
-        }
-        rules = _usual_rules(predicate)
-        return Cell(predicate, "less_than", "less_than", relations, rules, matched="claim")
-
-    def _value(self, predicate: Predicate, rule: Constraint) -> Cell | None:
-        """Claims of values that a rule forbids: another predicate's, as long as allowed ones."""
-        spoken = [entry for entry in predicate.rules if entry[1][0] == rule.name]
-        if not spoken:
-            return None
-        forbidden = ~allowed_terms(self.domain.graph, rule)
-        mine = self.relation(predicate.iri)
-        lengths = self._lengths(mine.there.triples[:, 2])
-        compared = {predicate.iri} | {
-            iri
-            for other in self.constraints.rules
-            if other.kind == "less_than"
-            for iri in (other.predicate, *other.value)
-        }
-        is_number = rule.kind != "in"
-        best, most = None, (False, 0)
-        for other in self.domain.predicates.values():
-            if other.iri in compared:
-                continue
-            theirs = self.relation(other.iri)
-            rows = theirs.there.triples
-            # Values of the same sort: some of them are values here too.
-            alike = bool(np.isin(rows[:, 2], mine.there.triples[:, 2]).any())
-            if rule.kind == "in" and not alike:
-                continue
-            everyone = self.truth[mine.predicate].subjects
-            rows = rows[forbidden[rows[:, 2]] & np.isin(rows[:, 0], everyone)]
-            if is_number:
-                # A name where a number belongs would be told by its form.
-                rows = rows[self.domain.graph.rank[rows[:, 2]] > 0]
-                rows = rows[np.isin(self._lengths(rows[:, 2]), lengths)]
-            if len(rows) >= _SHARED_SUBJECTS and (alike, len(rows)) > most:
-                best, most = Relation(theirs.predicate, BySubject(rows)), (alike, len(rows))
-        if best is None:
-            return None
-        relations = {"+": mine, "q": best}
-        rules = (*_usual_rules(predicate), *spoken)
-        return Cell(
-            predicate, "value", rule.kind, relations, rules, matched="all" if is_number else ""
-        )
-
-    def _lengths(self, terms: np.ndarray) -> np.ndarray:
-        """How long a sentence's numbers are; a sign makes another length."""
-        for term in np.unique(terms[self._length[terms] < 0]).tolist():
-            said = self.domain.name_of(self.domain.graph.terms[term])
-            self._length[term] = 2 * len(said) + said.startswith("-")
-        return self._length[terms]
-
-    def _class_cells(self) -> list[Cell]:
-        """Claims that something is of a class, for each class that can be left unsaid of things
-        which another predicate speaks of."""
-        cells = []
-        stated = self.relation(TYPE)
-        types = stated.there.triples
-        below = {child for child, _ in self.constraints.subclass}
-        for name, apart in sorted(self.constraints.disjoint_classes().items()):
-            if not apart or name not in self.ids:
-                continue
-            claimed = self.ids[name]
-            others = [self.ids[other] for other in sorted(apart - below) if other in self.ids]
-            relations = {
-                "k": Relation(stated.predicate, BySubject(types[types[:, 2] == claimed])),
-                "d": Relation(stated.predicate, BySubject(types[np.isin(types[:, 2], others)])),
-            }
-            beside = self._speaks_of(claimed)
-            if beside is None or not all(len(relation.there) for relation in relations.values()):
-                continue
-            relations["q"] = beside
-            rules = self.domain.type.rules
-            cell = Cell(self.domain.type, "disjoint", "disjoint", relations, rules, claimed=claimed)
-            narrower = [
-                self.ids[child]
-                for child, supers in self.constraints.superclasses().items()
-                if name in supers and child != name and child in self.ids
-            ]
-            low = BySubject(types[np.isin(types[:, 2], narrower)])
-            if len(low):
-                narrow = {**relations, "k": Relation(stated.predicate, low)}
-                cells.append(replace(cell, relations=narrow, sort="inferred", pools={}))
-            cells.append(cell)
-        return cells
-
-    def _speaks_of(self, claimed: int) -> Relation | None:
-        """A predicate with members of the class as its values, some of them untyped here."""
-        types = self.truth[self.ids[TYPE]].triples
-        members = types[types[:, 2] == claimed, 0]
-        known = self.relation(TYPE).there.subjects
-        candidates = []
-        for other in self.domain.predicates.values():
-            relation = self.relation(other.iri)
-            values = np.unique(relation.there.triples[:, 2])
-            values = values[np.isin(values, members)]
-            if len(values) >= _SHARED_SUBJECTS and not np.isin(values, known).all():
-                candidates.append(relation)
-        return candidates[int(self.draws.below(len(candidates), 1)[0])] if candidates else None
-
-    def _classes_differ(self, one: Predicate, other: Predicate) -> bool:
-        first, second = self._class_of(one), self._class_of(other)
-        apart = self.constraints.disjoint_classes()
-        return first is not None and second in apart.get(first, frozenset())
-
-    def _class_of(self, predicate: Predicate) -> str | None:
-        """The class that a predicate's values must have."""
-        return next(
-            (r.value[0] for r in self.constraints.of(predicate.iri) if r.kind == "class"), None
-        )
+        self.alone = self._alone_judge()
+        self._holders: dict[int, BySubject] = {}
 
     # How many of each.
 
@@ -500,12 +168,12 @@ class Drawer:
         """i64[n]: the length of the claimed number and of all numbers in facts together."""
         if batch is None:
             return np.zeros(0, int)
-        claimed = self._lengths(batch.claims[:, 2])
+        claimed = self.lengths(batch.claims[:, 2])
         if not facts_too:
             return claimed
         things = batch.facts[:, :, 2]
         numbers = ~self.deck.is_name[things]
-        said = self._lengths(things.ravel()).reshape(things.shape)
+        said = self.lengths(things.ravel()).reshape(things.shape)
         return claimed * 10_000 + np.where(numbers, said, 0).sum(axis=1)
 
     def _kept(self, number: int, label: str, quota: int) -> Batch:
@@ -593,10 +261,10 @@ class Drawer:
         self._rule_set = np.array([number[cell.axioms] for cell in self.cells], np.int32)
         used = {relation.predicate for cell in self.cells for relation in cell.relations.values()}
         used |= {cell.flips for cell in self.cells} | {cell.claimed for cell in self.cells}
-        types = self.truth.get(self.ids[TYPE], _NOTHING).triples
+        types = self.truth.get(self.ids[TYPE], NOTHING).triples
         used |= set(np.unique(types[:, 2]).tolist())
         alone = AloneJudge(self.domain.graph, self.constraints, axioms, sorted(used - {-1}))
-        if hasattr(self, "alone"):
+        if self.cells:
             # Earlier cards' proofs name places in these.
             alone.names, alone.sayings = self.alone.names, self.alone.sayings
         return alone
@@ -676,12 +344,24 @@ class Drawer:
 
     def _holder(self, cell: Cell, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A random subject of each value, and whether systems may know of it."""
-        raise NotImplementedError
+        number = cell.relations["+"].predicate
+        who, held = self.holders(number).value_of(values, self.draws)
+        size = len(self.deck.terms)
+        known = self.spoken[number].triples.astype(np.int64)
+        there = np.isin(who * np.int64(size) + values, known[:, 0] * size + known[:, 2])
+        return who, held & there
+
+    def holders(self, number: int) -> BySubject:
+        """The triples of a predicate the other way round, to be drawn from by value."""
+        if number not in self._holders:
+            held = self.truth[number].triples[:, ::-1]
+            self._holders[number] = BySubject(held[np.argsort(held[:, 0], kind="stable")])
+        return self._holders[number]
 
     def _is_unknown(self, cell: Cell, label: str, s: str, o: str) -> bool:
         """Whether a slot speaks of what a card asks about and, by design, doesn't tell."""
         asked = o if cell.family == "disjoint" else s
-        return label == "U" and asked == ("o" if cell.family in _OF else "s")
+        return label == "U" and asked == ("o" if cell.family in OF_OBJECTS else "s")
 
     def _somebody(self, cell: Cell, unknown: bool, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Subjects (or, where those are asked for, objects) of the predicate, as often as it has
@@ -689,11 +369,11 @@ class Drawer:
         """
         key = ("somebody", unknown)
         if key not in cell.pools:
-            column = 2 if cell.family in _OF else 0
+            column = 2 if cell.family in OF_OBJECTS else 0
             relation = cell.relations["+"]
             everyone = self.truth[relation.predicate].triples[:, column]
-            functional, inverse = self._counted(cell.predicate)
-            if unknown and (inverse if cell.family in _OF else functional):
+            functional, inverse = self.counted(cell.predicate)
+            if unknown and (inverse if cell.family in OF_OBJECTS else functional):
                 everyone = everyone[~np.isin(everyone, relation.there.triples[:, column])]
             cell.pools[key] = everyone
         pool = cell.pools[key]
@@ -721,7 +401,7 @@ class Drawer:
         # Whoever stands in for a subject of the predicate must be able to be one.
         mine = cell.relations["+"]
         rows = rows[np.isin(rows[:, 0], self.truth[mine.predicate].subjects)]
-        if unknown and self._counted(cell.predicate)[0]:
+        if unknown and self.counted(cell.predicate)[0]:
             rows = rows[~np.isin(rows[:, 0], mine.there.subjects)]
         return rows
 
@@ -729,7 +409,7 @@ class Drawer:
         """'Paris is a city': in a contradictory card the claimed object is of the other class."""
         other = (role == "x") != (label == "C")
         beside = self.domain.by_iri[self.deck.terms[cell.relations["q"].predicate]]
-        name = self._class_of(beside if other else cell.predicate)
+        name = self.class_of(beside if other else cell.predicate)
         assert name is not None
         fact = np.zeros((len(who), 3), np.int32)
         fact[:, 0], fact[:, 1], fact[:, 2] = who, self.ids[TYPE], self.ids[name]
@@ -791,29 +471,8 @@ class Drawer:
         return good
 
 
-_FLIPPED = ("functional", "inverse_functional", "negated", "negated_of", "asymmetric")
-_OF = ("inverse_functional", "negated_of")
 # What else is stated is drawn by its value here, elsewhere by its subject.
 _BY_VALUE = ("value", "disjoint")
-_NOTHING = BySubject(np.zeros((0, 3), np.int32))
-
-
-def _usual_rules(predicate: Predicate) -> tuple[Rule, ...]:
-    """The rules that stand in a predicate's cards; those on single values only in their own."""
-    return tuple(rule for rule in predicate.rules if rule[1][0].split("(")[0] not in _VALUE_KINDS)
-
-
-def _by_predicate(oracle: Oracle, terms: int) -> dict[int, BySubject]:
-    """All that a graph says, stated or inferred, by predicate."""
-    triples = oracle.compiled.triples
-    triples = triples[triples[:, 1] < terms]
-    by_predicate = sorted_unique(triples[:, [1, 0, 2]])[:, [1, 0, 2]]
-    numbers, starts = np.unique(by_predicate[:, 1], return_index=True)
-    ends = [*starts[1:].tolist(), len(triples)]
-    return {
-        int(number): BySubject(by_predicate[start:end])
-        for number, start, end in zip(numbers, starts.tolist(), ends, strict=True)
-    }
 
 
 def _no_cards() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

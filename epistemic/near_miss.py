@@ -21,8 +21,9 @@ from sklearn.preprocessing import normalize
 
 from epistemic.decks import CardSettings, Deck, counts, deck_graph
 from epistemic.domain import Domain, Predicate
-from epistemic.drawing import BySubject, Cell, Drawer
+from epistemic.drawing import Drawer
 from epistemic.draws import Draws
+from epistemic.families import Cell
 from epistemic.graph import LABEL, TYPE, Graph, value_of
 from epistemic.oracle import Verdict
 from epistemic.wording import Wording
@@ -219,7 +220,7 @@ class _NearDrawer(Drawer):
         return cells
 
     def _prepare(self, cells: list[Cell]) -> None:
-        """What is near, and who has what, for each predicate."""
+        """What is near, for each predicate."""
         graph = self.domain.graph
         single = [
             self.ids[iri]
@@ -227,11 +228,8 @@ class _NearDrawer(Drawer):
             if iri in self.ids and self.constraints.functional(iri)
         ]
         self._near: dict[int, Near] = {}
-        self._holders: dict[int, BySubject] = {}
         for number in sorted({cell.relations["+"].predicate for cell in cells}):
             self._near[number] = Near(self._said(graph, number), number, single)
-            held = self.truth[number].triples[:, ::-1]
-            self._holders[number] = BySubject(held[np.argsort(held[:, 0], kind="stable")])
 
     def _said(self, graph: Graph, number: int) -> Graph:
         """The graph with what it says of a predicate otherwise, by an inverse, put in its words."""
@@ -251,7 +249,7 @@ class _NearDrawer(Drawer):
         if what == "+":
             return None  # the value comes first, then somebody who has it
         true, _, there = self._pair
-        return self._holders[number].value_of(true, self.draws)[0], there
+        return self.holders(number).value_of(true, self.draws)[0], there
 
     def _draw_pair(self, number: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Two values near one another, in a way drawn at random, and whether there are such."""
@@ -264,14 +262,6 @@ class _NearDrawer(Drawer):
             drawn = table[self.draws.below(len(table), size)]
             pairs[way == i] = drawn[way == i]
         return pairs[:, 0], pairs[:, 1], np.ones(size, bool)
-
-    def _holder(self, cell: Cell, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        number = cell.relations["+"].predicate
-        who, held = self._holders[number].value_of(values, self.draws)
-        size = len(self.deck.terms)
-        known = self.spoken[number].triples.astype(np.int64)
-        there = np.isin(who * np.int64(size) + values, known[:, 0] * size + known[:, 2])
-        return who, held & there
 
     def _true_and_known(
         self,
