@@ -24,7 +24,8 @@ from rdflib.namespace import OWL, RDF, RDFS, SH
 from benchmarks.timing import save
 from epistemic.constraints import read_constraints
 from epistemic.graph import TYPE, Graph, literal, rdflib_term
-from epistemic.oracle import Oracle, Verdict, contains
+from epistemic.lookup import Verdict, contains
+from epistemic.oracle import Oracle
 from epistemic.synthetic import make_synthetic
 
 X = "http://x/"

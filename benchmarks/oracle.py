@@ -23,7 +23,8 @@ import rdflib
 from epistemic.cards import write_cards
 from epistemic.decks import CardSettings, make_cards
 from epistemic.graph import Graph, literal, rdflib_term, split_literal
-from epistemic.oracle import _LARGEST_BATCH, Oracle, contains
+from epistemic.lookup import contains
+from epistemic.oracle import LARGEST_BATCH, Oracle
 from epistemic.synthetic import BASE, make_synthetic, synthetic_domain
 from evidence.runs import manifest, write_json
 
@@ -66,8 +67,8 @@ def index_bytes(oracle: Oracle) -> int:
 
 def _contains(oracle: Oracle, claims: np.ndarray) -> None:
     found = [
-        contains(oracle.compiled.lookup, jnp.asarray(claims[start : start + _LARGEST_BATCH]))
-        for start in range(0, len(claims), _LARGEST_BATCH)
+        contains(oracle.compiled.lookup, jnp.asarray(claims[start : start + LARGEST_BATCH]))
+        for start in range(0, len(claims), LARGEST_BATCH)
     ]
     jax.block_until_ready(found)
 
@@ -223,7 +224,7 @@ def main(largest: int = SIZES[-1]) -> None:
     """Measure, writing what there is after each part."""
     made = make_synthetic(SIZE)
     oracle = Oracle(made.graph, made.constraints)
-    settings = {"triples": SIZE, "claims": CLAIMS, "batch": _LARGEST_BATCH}
+    settings = {"triples": SIZE, "claims": CLAIMS, "batch": LARGEST_BATCH}
     result: dict[str, Any] = {}
     parts: dict[str, Callable[[], Any]] = {
         "integers": lambda: integer_rates(SIZE, CLAIMS, repeats=5),

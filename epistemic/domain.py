@@ -17,6 +17,7 @@ from pydantic import Field
 from rdflib.namespace import XSD
 
 import epistemic.data
+from epistemic.compilation import with_vocabulary
 from epistemic.constraints import (
     Constraint,
     Constraints,
@@ -26,7 +27,7 @@ from epistemic.constraints import (
 )
 from epistemic.draws import Draws
 from epistemic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
-from epistemic.oracle import Oracle, with_vocabulary
+from epistemic.oracle import Oracle
 from evidence.config import Settings, build
 
 

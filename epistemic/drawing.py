@@ -19,7 +19,7 @@ from epistemic.draws import Draws
 from epistemic.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families
 from epistemic.graph import TYPE, Graph
 from epistemic.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS
-from epistemic.oracle import Verdict
+from epistemic.lookup import Verdict
 
 VERDICTS = {"E": Verdict.ENTAILED, "C": Verdict.CONTRADICTORY, "U": Verdict.UNKNOWN}
 # So many rounds in a row without a fresh card, and a cell counts as exhausted.

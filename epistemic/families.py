@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epistemic.compilation import allowed_terms
 from epistemic.constraints import BOUNDS, Constraint, inverse_name, symmetric_name
 from epistemic.domain import Domain, Predicate
 from epistemic.draws import Draws
 from epistemic.graph import TYPE, Graph, sorted_unique
 from epistemic.layouts import LAYOUTS, Layout
-from epistemic.oracle import Oracle, allowed_terms
+from epistemic.oracle import Oracle
 
 OF_OBJECTS = ("inverse_functional", "negated_of")
 """Families whose cards are about objects, to which one subject belongs."""

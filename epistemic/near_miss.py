@@ -25,7 +25,7 @@ from epistemic.drawing import Drawer
 from epistemic.draws import Draws
 from epistemic.families import Cell
 from epistemic.graph import LABEL, TYPE, Graph, value_of
-from epistemic.oracle import Verdict
+from epistemic.lookup import Verdict
 from epistemic.wording import Wording
 from evidence.config import Settings
 

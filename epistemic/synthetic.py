@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from epistemic.compilation import with_vocabulary
 from epistemic.constraints import Constraint, Constraints
 from epistemic.domain import Domain, PredicateSettings, spoken
 from epistemic.draws import Draws
 from epistemic.graph import TYPE, Graph, literal
-from epistemic.oracle import with_vocabulary
 
 BASE = "https://example.org/synthetic#"
 _PER_RIVER = 17

@@ -12,7 +12,8 @@ from epistemic.cards import Card, Claim, Statement
 from epistemic.domain import Domain, Predicate
 from epistemic.drawing import VERDICTS, Batch
 from epistemic.draws import Draws
-from epistemic.oracle import Oracle, Verdict
+from epistemic.lookup import Verdict
+from epistemic.oracle import Oracle
 
 # Numbers of templates for the audit: each predicate has so many, stated and denied apart.
 _TEMPLATES = 16

@@ -8,7 +8,8 @@ from typing import cast
 from epistemic.alone import judge_cards
 from epistemic.cards import Card
 from epistemic.constraints import Constraints
-from epistemic.oracle import Oracle, Verdict
+from epistemic.lookup import Verdict
+from epistemic.oracle import Oracle
 from epistemic.systems.base import Query, Response, System
 from evidence.answers import Answer
 

@@ -20,7 +20,8 @@ from epistemic.decks import CardSettings, make_cards
 from epistemic.domain import DomainSettings, built_in, load_domain
 from epistemic.graph import literal
 from epistemic.layouts import LAYOUTS
-from epistemic.oracle import Oracle, Verdict
+from epistemic.lookup import Verdict
+from epistemic.oracle import Oracle
 from epistemic.synthetic import synthetic_domain
 
 

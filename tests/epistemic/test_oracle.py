@@ -9,7 +9,8 @@ import pytest
 from benchmarks.agreement import PREFIXES, X, compare, membership
 from epistemic.constraints import BOUNDS, Constraints, read_constraints
 from epistemic.graph import TYPE, Graph, literal
-from epistemic.oracle import Oracle, Verdict, judge
+from epistemic.lookup import Verdict, judge
+from epistemic.oracle import Oracle
 from epistemic.synthetic import make_synthetic
 
 E, C, U = Verdict.ENTAILED, Verdict.CONTRADICTORY, Verdict.UNKNOWN
