@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from evidence import runs, stats
+from evidence import lifetimes, runs, stats
 from evidence.stats import Measurement
 from goodharts_jax.thesis import goodhart_curve
 
@@ -103,7 +103,9 @@ def coverage_studies() -> Iterable[tuple[str, str, Study, float, int]]:
     yield (
         "restricted mean, Greenwood over pooled lives",
         lives,
-        lambda g, n: stats.restricted_mean(stats.kaplan_meier(*_pooled(_lives(g, n))), HORIZON),
+        lambda g, n: lifetimes.restricted_mean(
+            lifetimes.kaplan_meier(*_pooled(_lives(g, n))), HORIZON
+        ),
         _restricted_truth(),
         SIMULATIONS,
     )
@@ -171,7 +173,7 @@ def _pooled(tables: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np
 
 
 def _restricted(deaths: np.ndarray, alive: np.ndarray) -> float | None:
-    return stats.restricted_mean(stats.kaplan_meier(deaths, alive), HORIZON).value
+    return lifetimes.restricted_mean(lifetimes.kaplan_meier(deaths, alive), HORIZON).value
 
 
 def _restricted_truth() -> float:
@@ -235,7 +237,10 @@ def _naive_drop(g: Generator, n: int) -> bool:
 
 
 def _logrank(g: Generator, n: int) -> bool:
-    return abs(stats.logrank_descriptive(*_pooled(_lives(g, n)), *_pooled(_lives(g, n)))) > 1.959964
+    return (
+        abs(lifetimes.logrank_descriptive(*_pooled(_lives(g, n)), *_pooled(_lives(g, n))))
+        > 1.959964
+    )
 
 
 def _restricted_welch(g: Generator, n: int) -> bool:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from evidence import stats
+from evidence import lifetimes
 from goodharts_jax import world as physics
 from goodharts_jax.modes import Mode
 from goodharts_jax.ppo import sample
@@ -227,7 +227,7 @@ def metrics(
     _, food, poison = (int(n) for n in tally.eaten.sum(axis=0))
     barren, efficiency = int(tally.barren.sum()), float(tally.efficiency.sum())
     ages = np.arange(tally.deaths_by_age.shape[1])
-    curve = stats.kaplan_meier(tally.deaths_by_age[FIRST], census.alive_by_age[FIRST])
+    curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], census.alive_by_age[FIRST])
     _, food_energy, poison_energy = (float(e) * ENERGY_UNIT for e in world.energy)
     move_cost = float(world.move_cost) * ENERGY_UNIT
     own = None
@@ -241,8 +241,8 @@ def metrics(
 
     return {
         "survival_mean": _ratio(float(ages @ tally.deaths_by_age[ALL]), deaths),
-        "survival_median": stats.median_survival(curve),
-        "survival_restricted_mean": stats.restricted_mean(curve, horizon).value,
+        "survival_median": lifetimes.median_survival(curve),
+        "survival_restricted_mean": lifetimes.restricted_mean(curve, horizon).value,
         "deaths_per_1k_steps": per_1k(deaths),
         "deaths_by_poison_share": _ratio(int(tally.deaths_by_poison), deaths),
         "food_per_1k_steps": per_1k(food),
@@ -269,7 +269,7 @@ def first_lives(census: Census) -> tuple[np.ndarray, np.ndarray]:
 def details(census: Census) -> dict[str, Any]:
     """What the figures of one run are drawn from: its survival curve, efficiencies, causes."""
     tally = census.tally
-    curve = stats.kaplan_meier(tally.deaths_by_age[FIRST], census.alive_by_age[FIRST])
+    curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], census.alive_by_age[FIRST])
     by_poison = int(tally.deaths_by_poison)
     # A step function is whole in the ages at which it steps.
     steps = np.flatnonzero(np.diff(curve.survival, prepend=np.nan) != 0)

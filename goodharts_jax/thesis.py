@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from omegaconf import OmegaConf
 from pydantic import model_validator
 
-from evidence import stats
+from evidence import lifetimes, stats
 from evidence.config import Settings, build
 from evidence.stats import Measurement
 from goodharts_jax.world import FOOD, POISON
@@ -331,7 +331,7 @@ def logrank(lives: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> list[dict[str, 
     """
     rows = []
     for a, b in combinations(lives, 2):
-        z = stats.logrank_descriptive(*lives[a], *lives[b])
+        z = lifetimes.logrank_descriptive(*lives[a], *lives[b])
         rows.append({"a": a, "b": b, "z": z if math.isfinite(z) else None})
     return rows
 

@@ -11,7 +11,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence import stats
+from evidence import lifetimes, stats
 from evidence.stats import Measurement
 
 RNG = np.random.default_rng(7)
@@ -328,17 +328,17 @@ def counts(deaths: list[int], alive: list[int]) -> tuple[np.ndarray, np.ndarray]
 
 def test_kaplan_meier_by_hand():
     # Lives 1, 2, 2+, 3, 4+ (+ still alive): S = 4/5, then x 3/4, then x 1/2.
-    curve = stats.kaplan_meier(*counts([1, 2, 3], [2, 4]))
+    curve = lifetimes.kaplan_meier(*counts([1, 2, 3], [2, 4]))
     np.testing.assert_allclose(curve.survival, [1, 0.8, 0.6, 0.3, 0.3])
     np.testing.assert_array_equal(curve.at_risk, [5, 5, 4, 2, 1])
-    assert stats.median_survival(curve) == 3
+    assert lifetimes.median_survival(curve) == 3
     # Area to 4: S(0) + S(1) + S(2) + S(3).
-    assert stats.restricted_mean(curve, 4).value == pytest.approx(2.7)
+    assert lifetimes.restricted_mean(curve, 4).value == pytest.approx(2.7)
     # Nobody was seen beyond age 4, and not all are dead.
-    assert stats.restricted_mean(curve, 6).value is None
+    assert lifetimes.restricted_mean(curve, 6).value is None
     with pytest.raises(ValueError, match="horizon=0"):
-        stats.restricted_mean(curve, 0)
-    assert stats.median_survival(stats.kaplan_meier([0, 1], [0, 9])) is None
+        lifetimes.restricted_mean(curve, 0)
+    assert lifetimes.median_survival(lifetimes.kaplan_meier([0, 1], [0, 9])) is None
 
 
 @pytest.mark.filterwarnings("ignore:The confidence interval is undefined")
@@ -348,7 +348,7 @@ def test_kaplan_meier_by_hand():
     st.lists(st.integers(1, 12), max_size=40),
 )
 def test_kaplan_meier_against_scipy(deaths, alive):
-    curve = stats.kaplan_meier(*counts(deaths, alive))
+    curve = lifetimes.kaplan_meier(*counts(deaths, alive))
     data = scipy.stats.CensoredData(uncensored=deaths, right=alive)
     reference = scipy.stats.ecdf(data).sf
     known = ~np.isnan(curve.survival)
@@ -366,8 +366,8 @@ def test_kaplan_meier_against_scipy(deaths, alive):
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(1, 40))
 def test_restricted_mean_of_finished_lives_is_a_plain_mean(lives, horizon):
-    curve = stats.kaplan_meier(*counts(lives, []))
-    measured = stats.restricted_mean(curve, horizon)
+    curve = lifetimes.kaplan_meier(*counts(lives, []))
+    measured = lifetimes.restricted_mean(curve, horizon)
     capped = np.minimum(lives, horizon)
     assert measured.value == pytest.approx(capped.mean())
     # Without censoring Greenwood's error is that of a mean, with n in place of n - 1.
@@ -377,9 +377,9 @@ def test_restricted_mean_of_finished_lives_is_a_plain_mean(lives, horizon):
 
 def test_counts_are_checked():
     with pytest.raises(ValueError, match="shapes"):
-        stats.kaplan_meier([1, 2], [1])
+        lifetimes.kaplan_meier([1, 2], [1])
     with pytest.raises(ValueError, match="negative"):
-        stats.kaplan_meier([1, -2], [1, 0])
+        lifetimes.kaplan_meier([1, -2], [1, 0])
 
 
 def test_logrank_against_scipy():
@@ -390,10 +390,12 @@ def test_logrank_against_scipy():
         for lives, seen in ((a, seen_a), (b, seen_b))
     ]
     expected = scipy.stats.logrank(*groups).statistic
-    ours = stats.logrank_descriptive(*counts(a[seen_a], a[~seen_a]), *counts(b[seen_b], b[~seen_b]))
+    ours = lifetimes.logrank_descriptive(
+        *counts(a[seen_a], a[~seen_a]), *counts(b[seen_b], b[~seen_b])
+    )
     assert abs(ours) == pytest.approx(abs(expected))
     assert ours < 0  # the first group dies less
-    assert math.isnan(stats.logrank_descriptive([0, 0], [0, 5], [0, 0], [0, 5]))
+    assert math.isnan(lifetimes.logrank_descriptive([0, 0], [0, 5], [0, 0], [0, 5]))
 
 
 # ---- calibration --------------------------------------------------------------------------------

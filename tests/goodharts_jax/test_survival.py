@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import CensoredData, ecdf
 
-from evidence import stats
+from evidence import lifetimes
 from goodharts_jax import ppo, seekers, survival, world
 from goodharts_jax.modes import make_mode
 from goodharts_jax.survival import ALL, FIRST, Census, Lives, Tally
@@ -201,7 +201,7 @@ def test_kaplan_meier_against_scipy(group, table):
     censored = CensoredData(
         [life.age for life in lives if life.died], right=[x.age for x in lives if not x.died]
     )
-    curve = stats.kaplan_meier(
+    curve = lifetimes.kaplan_meier(
         group.census.tally.deaths_by_age[table], group.census.alive_by_age[table]
     )
     known = curve.age <= max(life.age for life in lives)
@@ -212,7 +212,7 @@ def test_kaplan_meier_against_scipy(group, table):
 
 def test_the_drawn_curve_is_the_whole_curve(group):
     deaths, alive = group.census.tally.deaths_by_age[FIRST], group.census.alive_by_age[FIRST]
-    curve = stats.kaplan_meier(deaths, alive)
+    curve = lifetimes.kaplan_meier(deaths, alive)
     drawn = survival.details(group.census)["survival"]
     latest = np.searchsorted(drawn["ages"], curve.age, side="right") - 1
     np.testing.assert_allclose(np.array(drawn["survival"])[latest], curve.survival, atol=1e-6)
