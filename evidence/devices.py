@@ -110,13 +110,13 @@ def gather(runs: Any, num_runs: int) -> Any:
     """
 
     def bare(leaf: jax.Array) -> jax.Array:
-        return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+        return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
     fetch = jax.device_get if jax.process_count() == 1 else _from_all_processes
     fetched = fetch(jax.tree.map(bare, runs))
 
     def cut(leaf: jax.Array, host: np.ndarray) -> Any:
-        if _is_key(leaf):
+        if is_key(leaf):
             return jax.random.wrap_key_data(
                 jnp.asarray(host[:num_runs]), impl=jax.random.key_impl(leaf)
             )
@@ -213,7 +213,7 @@ def _put(
 ) -> jax.Array:
     """An array of this host as a global one; each device gets its part of `fill(array)`."""
     leaf = jnp.asarray(leaf)
-    if _is_key(leaf):
+    if is_key(leaf):
         data = _put(jax.random.key_data(leaf), sharding, fill)
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
     host = fill(np.asarray(leaf))
@@ -230,7 +230,8 @@ def _from_all_processes(runs: Any) -> Any:
     return multihost_utils.process_allgather(runs, tiled=True)
 
 
-def _is_key(leaf: jax.Array) -> bool:
+def is_key(leaf: Any) -> bool:
+    """Whether an array is one of typed random keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 

@@ -31,7 +31,7 @@ _PAGES = {
 }
 
 
-# What the page's tables don't show either.
+# Told on the page; a terminal's table has no room for them.
 _SECOND_OPINIONS = ("other_intervals", "spread")
 
 

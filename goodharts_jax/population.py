@@ -24,6 +24,7 @@ from evidence.devices import (
     at_one_time,
     gather,
     is_first_process,
+    is_key,
     over_runs,
     same_in_all_processes,
     spread,
@@ -128,7 +129,7 @@ def train(
     watches: list[Watch] = []
     done = 0
     with _Checkpoints(folder) as checkpoints:
-        kept = checkpoints.latest(gather(learners, num_runs))
+        kept = checkpoints.latest(partial(gather, learners, num_runs))
         if kept is not None:
             done, found, history, watches = kept
             learners = spread(found)
@@ -315,22 +316,19 @@ def evaluate(
     """
     num_units = len(prepared.source)
     units = prepared.units | {"params": _params(prepared, contenders)}
-    tallies: list[Tally | None] = [None] * num_units
+    total: Tally | None = None
     for time in range(prepared.steps_per_world // prepared.chunk):
         units["lives"], counted = prepared.step(_shared(prepared.world, temperature, time), units)
-        counted = gather(counted, num_units)
-        tallies = [
-            survival.add(total, jax.tree.map(lambda x, i=i: x[i], counted))
-            for i, total in enumerate(tallies)
-        ]
+        total = survival.add(total, gather(counted, num_units))
         report(prepared.chunk * prepared.block_worlds * num_units)
 
     lives = gather(units["lives"], num_units)
-    finished = iter(
-        survival.close(tally, jax.tree.map(lambda x, i=i: x[i], lives), prepared.steps_per_world)
-        for i, tally in enumerate(tallies)
-        if tally is not None
-    )
+
+    def census(i: int) -> Census:
+        tally, left = jax.tree.map(lambda x: x[i], (total, lives))
+        return survival.close(tally, left, prepared.steps_per_world)
+
+    finished = map(census, range(num_units))
     return {
         name: [
             survival.pool([next(finished) for _ in range(_blocks(row, prepared.blocks))])
@@ -501,8 +499,10 @@ class _Checkpoints:
             ),
         )
 
-    def latest(self, learners: Any) -> tuple[int, Any, dict[str, np.ndarray], list[Watch]] | None:
-        """The updates done and all that was saved with them; `learners` gives the structure.
+    def latest(
+        self, learners: Callable[[], Any]
+    ) -> tuple[int, Any, dict[str, np.ndarray], list[Watch]] | None:
+        """The updates done and all that was saved with them, structured as what `learners` fetches.
 
         Raises:
           ValueError: several processes don't find the same.
@@ -515,33 +515,30 @@ class _Checkpoints:
             )
         if self._manager is None or step is None:
             return None
+        like = learners()
         kept = self._manager.restore(
             step,
             args=ocp.args.Composite(
-                learners=ocp.args.StandardRestore(_without_types(learners)),
+                learners=ocp.args.StandardRestore(_without_types(like)),
                 record=ocp.args.StandardRestore(),
             ),
         )
         watches = [Watch(**watch) for watch in kept["record"]["watch"]]
-        found = jax.tree.map(_typed, learners, kept["learners"])
+        found = jax.tree.map(_typed, like, kept["learners"])
         return step, found, dict(kept["record"]["history"]), watches
 
 
 def _without_types(learners: Any) -> Any:
     """NumPy arrays only, for orbax keeps no key array that a process of several has to itself."""
-    return jax.tree.map(lambda x: np.asarray(jax.random.key_data(x)) if _is_key(x) else x, learners)
+    return jax.tree.map(lambda x: np.asarray(jax.random.key_data(x)) if is_key(x) else x, learners)
 
 
 def _typed(like: Any, found: np.ndarray) -> Any:
     return (
         jax.random.wrap_key_data(jnp.asarray(found), impl=jax.random.key_impl(like))
-        if _is_key(like)
+        if is_key(like)
         else found
     )
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _as_dict(watch: Watch) -> dict[str, Any]:

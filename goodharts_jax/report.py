@@ -170,9 +170,6 @@ def _second_opinions(modes: Mapping[str, Any], names: Sequence[str]) -> list[dic
     for metric, kind in _SECOND:
         for name in names:
             mode = modes[name]
-            # A function of the runs alone, so that older results have it too.
-            other = stats.other_interval([run[metric] for run in mode["runs"]], "run")
-            spread = mode.get("spread", {}).get(metric)
             if len(mode["runs"]) > 1:
                 rows.append(
                     {
@@ -180,8 +177,8 @@ def _second_opinions(modes: Mapping[str, Any], names: Sequence[str]) -> list[dic
                         "kind": kind,
                         "mode": name,
                         "chosen": _measured(mode, metric),
-                        "other": other,
-                        "spread": spread,
+                        "other": mode["other_intervals"][metric],
+                        "spread": mode.get("spread", {}).get(metric),
                     }
                 )
     return rows

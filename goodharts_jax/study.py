@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -181,10 +181,12 @@ class Aside:
 
 @contextmanager
 def _aside(study: Study) -> Iterator[Aside]:
-    begun = threading.Event()
+    begun, given_up = threading.Event(), threading.Event()
 
     def prepare() -> Prepared:
         begun.wait()
+        if given_up.is_set():
+            raise CancelledError
         for slow in ("scipy.stats", "goodharts_jax.report"):
             importlib.import_module(slow)
         start = partial(ppo.start, study.settings.plan, study.settings.world.build())
@@ -202,6 +204,9 @@ def _aside(study: Study) -> Iterator[Aside]:
     with ThreadPoolExecutor(1) as thread:
         try:
             yield Aside(begun, thread.submit(prepare))
+        except BaseException:
+            given_up.set()
+            raise
         finally:
             begun.set()
 
