@@ -102,6 +102,15 @@ class ModelSettings(Settings):
     def _complete(self) -> ModelSettings:
         if self.source == "endpoint" and not self.base_url:
             raise ValueError("llm.base_url is missing: the endpoint's URL, up to /v1")
+        if self.source == "endpoint" and not self.model:
+            raise ValueError("llm.model is missing: the name that the endpoint knows it by")
+        if self.source == "local":
+            # Now, and not when a deck has been made for it.
+            if importlib.util.find_spec("xllamacpp") is None:
+                raise ValueError(
+                    "llm.source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
+                )
+            local_weights()
         if self.source == "recorded" and not self.replies:
             raise ValueError("llm.replies is missing: the JSONL file of recorded replies")
         return self
@@ -345,13 +354,9 @@ def local_server(context: int = 4096) -> Any:
     Args:
       context: longest prompt and reply together, in tokens.
 
-    Raises:
-      ValueError: a package of the extra `local` is missing.
     """
-    try:
-        import xllamacpp
-    except ImportError:
-        raise ValueError("llm.source=local needs xllamacpp: install the extra local") from None
+    import xllamacpp
+
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(local_weights())
     parameters.n_ctx = context
