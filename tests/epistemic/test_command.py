@@ -148,19 +148,6 @@ def test_two_domains_compared(finished, tmp_path):
     assert drawn.method == "two-deck cluster bootstrap 95%"
 
 
-def test_the_notebook_draws_from_saved_results(finished, monkeypatch):
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    path = Path(__file__).parents[2] / "notebooks" / "epistemic_figures.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    monkeypatch.setenv("EPISTEMIC_RUN", str(finished[0]))
-    nbclient.NotebookClient(notebook, timeout=600).execute()
-    outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
-    drawn = [o for o in outputs if "image/svg+xml" in o.get("data", {})]
-    assert len(drawn) == 3
-
-
 def test_a_language_model_over_http_decides_the_thesis(tmp_path):
     """The whole way with a model that says YES to everything, as small ones nearly do."""
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
