@@ -1,4 +1,4 @@
-"""GrowNet's samples a second, through the protocol's own program, beside its reference's ticks."""
+"""GrowNet's samples a second, laid out as the protocol does, beside its reference's ticks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from benchmarks.timing import isolated, save, timed
-from kubku import protocol
+from evidence.devices import over_runs, spread
 from kubku.grownet import growth, learners
 from kubku.grownet.growth import LayerRule
 from kubku.grownet.slots import SlotRule
@@ -59,11 +59,13 @@ def reset_to_base(
     learner = learner._replace(chunk=chunk or learner.chunk)
     state, shown = learner.init(jax.random.key(0)), _random_samples(samples, ticks)
 
-    @jax.jit
-    def run(_: Any) -> jax.Array:
-        return protocol.reset_to_base(learner, state, shown).after
+    def expose(state: Any, sample: Sample) -> jax.Array:
+        return jax.vmap(learner.answer, in_axes=(None, 0))(
+            learner.learn(state, sample), sample.query
+        )
 
-    taken = timed(run, None)
+    run, told = over_runs(expose, block=learner.chunk), spread(shown, block=learner.chunk)
+    taken = timed(lambda _: run(state, told), None)
     return {
         **taken,
         "chunk": learner.chunk,

@@ -1,9 +1,9 @@
-"""Reset to base: one program over all samples beside a plain loop, in one run.
+"""Reset to base: one program over all samples beside a plain loop, in one run; then every learner.
 
-Sizes are those of the bars: an MLP 64-128-128-3 (25,219
-weights) on 16 statements, a transformer of two layers of 64 (on 6 statements of 12 tokens), K = 8
-steps, 16 queries. The floor is what the same machine reaches on per-sample products of the same
-shape, [chunk, 16, 128] x [chunk, 128, 128].
+Beside the loop stand an MLP 64-128-128-3 (25,219 weights) on 16 statements and a transformer of two
+layers of 64 (on 6 statements of 12 tokens), K = 8 steps, 16 queries. The floor is what the same
+machine reaches on per-sample products of the same shape, [chunk, 16, 128] x [chunk, 128, 128].
+Every learner is timed as the study runs it, on a family's own samples, asked before and after.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 import optax
 
 from benchmarks.timing import isolated, save, timed
-from kubku import protocol
-from kubku.halo import Sample, Statement
+from kubku import learners, protocol
+from kubku.base_states import Training
+from kubku.halo import QUERIES, TOKENS, Sample, Statement
+from kubku.learners import GRADIENT, REPLAY
 from kubku.learners.gradient import MLP, Transformer, gradient_learner
+from kubku.tasks import FAMILIES, generate
 
 STEPS = 8
-QUERIES = 16
 
 
 def samples(n: int, statements: int) -> Sample:
@@ -153,12 +155,48 @@ def reset_to_base(name: str) -> dict[str, Any]:
     }
 
 
+def as_studied(name: str) -> dict[str, Any]:
+    """One learner on a family's samples, from its first base state.
+
+    A network's arithmetic is XLA's own count.
+    """
+    family = FAMILIES["grids" if name == "cnn" else "stories"]
+    learner = learners.make(name, family, Training(updates=1, batch=1, rate=1.0))
+    state = learner.init(jax.random.key(0))
+    n = 64 if "transformer" in name else 256 if name in GRADIENT + REPLAY else 2048
+    batch = generate(family, jax.random.key(1), n, "test")
+    row = timed(lambda _: protocol.reset_to_base(learner, state, batch).after, None, repeats=3)
+    row |= {"samples": n, "chunk": learner.chunk, "samples_per_second": n / row["median_s"]}
+    if name in GRADIENT + REPLAY:
+        sample = jax.tree.map(lambda leaf: leaf[0], batch)
+        ask = jax.vmap(learner.answer, in_axes=(None, 0))
+        step = jax.jit(learner.learn).lower(state, sample).cost_analysis()["flops"]
+        asking = jax.jit(ask).lower(state, sample.query).cost_analysis()["flops"]
+        # Loops count once: those over steps, and the recurrent one over tokens.
+        once = (int(state.steps) * step + 2 * asking) * (TOKENS if name == "gru" else 1)
+        arithmetic = once * row["samples_per_second"] / 1e9
+        floor = product_rate(learner.chunk)
+        row |= {"gflops_per_second": arithmetic, "share_of_product_rate": arithmetic / floor}
+    return row
+
+
 def main() -> None:
-    """Every arm in a process of its own."""
+    """Every case in a process of its own."""
     rows = [isolated("benchmarks.kubku:reset_to_base", name=name) for name in ARMS]
     for row in rows:
         print(
             f"  {row['name']}: {row['samples_per_second']:,.0f} samples/s, {row['speed_up']:.1f} "
             f"times the loop, {row['share_of_product_rate']:.0%} of the product rate"
         )
-    save("kubku", rows, f"{STEPS} gradient steps and {QUERIES} queries a sample; medians")
+    studied = []
+    for name in learners.NAMES:
+        studied.append(isolated("benchmarks.kubku:as_studied", name=name))
+        row = studied[-1]
+        share = row.get("share_of_product_rate")
+        print(
+            f"| {name} | {row['samples_per_second']:,.0f} | {row['compile_s']:.1f} | "
+            f"{row['peak_mb']:,.0f} | {'' if share is None else f'{share:.0%}'} |",
+            flush=True,
+        )
+    results = {"beside_a_loop": rows, "as_studied": studied}
+    save("kubku", results, f"{STEPS} gradient steps and {QUERIES} queries a sample; medians")

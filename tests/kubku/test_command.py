@@ -111,7 +111,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
 
 @pytest.mark.full
 def test_everything_at_smoke(tmp_path):
-    command(f"hydra.run.dir={tmp_path / 'out'}", folder=tmp_path)
+    command("learner=all", f"hydra.run.dir={tmp_path / 'out'}", folder=tmp_path)
     found = json.loads((tmp_path / "out/results.json").read_text())
     jsonschema.validate(found, results.schema())
     assert set(found["families"]) == {"stories", "series", "grids"}
