@@ -182,16 +182,11 @@ def built_in(name: str) -> DomainSettings:
         return build(DomainSettings, OmegaConf.load(path), "domain")
 
 
-def load_domain(
-    settings: DomainSettings, keep: float = 1.0, wrong: float = 0.0, seed: int = 0
-) -> Domain:
+def load_domain(settings: DomainSettings) -> Domain:
     """Read a domain.
 
     Args:
       settings: where it is and how it is spoken of.
-      keep: share of the predicates' triples that the graph keeps; the rest is forgotten.
-      wrong: share of those kept whose object is swapped for another of the same predicate.
-      seed: of what is forgotten and swapped.
 
     Raises:
       ValueError: a file that can't be read, or a predicate without triples; lists those there are.
@@ -207,7 +202,6 @@ def load_domain(
         name: spoken(name, predicate, constraints, classes, graph)
         for name, predicate in wanted.items()
     }
-    graph = degrade(graph, [p.iri for p in predicates.values()], keep, wrong, seed)
     return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
 
 
@@ -242,7 +236,8 @@ def predicate_counts(graph: Graph) -> dict[str, int]:
 
 
 def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int) -> Graph:
-    """Forget a share of the predicates' triples and falsify a share of the rest.
+    """Forget a share of the predicates' triples and swap the objects of a share of the rest for
+    others that the predicate has.
 
     The same seed forgets nested sets: what keep=0.7 lacks, keep=0.5 lacks too.
     """
@@ -253,8 +248,12 @@ def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int)
     changed = triples.copy()
     for p in np.unique(triples[falsify, 1]):
         rows = np.flatnonzero(falsify & (triples[:, 1] == p))
-        pool = triples[triples[:, 1] == p, 2]
-        changed[rows, 2] = pool[Draws(seed, stream=3).below(len(pool), len(rows))]
+        pool, old = np.sort(triples[triples[:, 1] == p, 2]), triples[rows, 2]
+        first, after = (np.searchsorted(pool, old, side) for side in ("left", "right"))
+        others = len(pool) - (after - first)
+        drawn = (Draws(seed, stream=3).uniform(len(rows)) * others).astype(int)
+        drawn += np.where(drawn >= first, after - first, 0)
+        changed[rows[others > 0], 2] = pool[drawn[others > 0]]
     return graph.with_triples(changed[kept])
 
 

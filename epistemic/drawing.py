@@ -79,6 +79,8 @@ class Drawer(Families):
             [names.setdefault(label.casefold(), len(names)) for label in domain.graph.labels]
         )
         self.taken = np.zeros(0, np.int64)
+        found = (subject for v in self.whole.violations for subject in v.subjects)
+        self._violators = np.array(sorted({self.ids[s] for s in found}), np.int32)
         self.found: dict[tuple[int, str], Batch] = {}
         # Of what is proposed and of what the graph allows, the share that was proved last time.
         self.rates: dict[tuple[int, str], float] = {}
@@ -437,8 +439,12 @@ class Drawer(Families):
         known = self.known.judge_ids(claims).verdict if len(claims) else np.zeros(0, np.int8)
         wanted = np.array([VERDICTS[label] for _, label in jobs])[job]
         strict = np.array([self.cells[number].requires == "graph" for number, _ in jobs])[job]
-        silent = (wanted == Verdict.CONTRADICTORY) & (known == Verdict.UNKNOWN) & ~strict
-        return good & ((known == wanted) | silent)
+        contradicts = wanted == Verdict.CONTRADICTORY
+        silent = contradicts & (known == Verdict.UNKNOWN) & ~strict
+        # Where the graph breaks a rule itself, what a card proves by that rule is nothing new.
+        broken = np.isin(claims[:, 0], self._violators)
+        broken |= np.isin(facts[:, :, 0], self._violators).any(axis=1)
+        return good & ((known == wanted) | silent) & ~(contradicts & broken)
 
     def _arranged(
         self, jobs: list[tuple[int, str]], job: np.ndarray, facts: np.ndarray, holds: np.ndarray

@@ -60,9 +60,9 @@ def evaluate(
 
 
 def run_digest(deck: str, settings: Mapping[str, Any]) -> str:
-    """Digest of everything that answers depend on: the deck's hash and the settings."""
+    """Digest of everything that answers depend on: the deck's hash, cut, then the settings'."""
     text = json.dumps([deck, plain(settings)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{deck[:16]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def read_rows(path: str | Path, run: str | None = None) -> dict[str, dict[str, Any]]:

@@ -69,7 +69,8 @@ def replies(folder: str | Path) -> Iterator[dict[str, Any]]:
     answered = Path(folder) / "answers"
     deck = json.loads((Path(folder) / "cards.json").read_text(encoding="utf-8"))["hash"]
     seen = set()
-    for name in NEED_A_MODEL:
+    # The licence keeps no confidence of what it stops; unlicensed, the same prompt has it.
+    for name in sorted(NEED_A_MODEL, key=lambda name: name == "graph_rag"):
         if not (answered / f"{name}.jsonl").exists():
             continue
         for row in read_rows(answered / f"{name}.jsonl").values():

@@ -141,7 +141,8 @@ def audit(cards: Sequence[Card], seed: int = 0) -> dict[str, Any]:
     Returns:
       cards: how many were looked at; chance: the share of the commonest gold; accuracy: by
       classifier, cross-validated, as a Measurement; allowed: chance + 0.05; refused: whether a
-      classifier is above that and, beyond the noise of a small deck, above chance; seconds.
+      classifier is above that and, beyond the noise of a small deck, above chance; undecided:
+      whether one is above it within that noise; seconds.
     """
     start = time.perf_counter()
     if len(cards) > LARGEST_SAMPLE:
@@ -166,12 +167,14 @@ def audit(cards: Sequence[Card], seed: int = 0) -> dict[str, Any]:
         and found.low > chance
         for found in accuracy.values()
     )
+    above = any(a.value is not None and a.value > chance + MARGIN for a in accuracy.values())
     return {
         "cards": len(cards),
         "chance": chance,
         "allowed": chance + MARGIN,
         "accuracy": accuracy,
         "refused": refused,
+        "undecided": above and not refused,
         "seconds": time.perf_counter() - start,
     }
 

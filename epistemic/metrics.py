@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from evidence import stats
 from evidence.answers import Answer
 from evidence.stats import Measurement, wilson
 
@@ -160,7 +161,7 @@ class Resampled(NamedTuple):
 
     Attributes:
       by_subject: i32[S, ..., 3, 5], a table a subject.
-      drawn: f32[B, ..., 3, 5], the total over subjects drawn with replacement, B times; the same
+      drawn: f64[B, ..., 3, 5], the mean over subjects drawn with replacement, B times; the same
         draws for everything in `...`, so that differences between systems are paired.
     """
 
@@ -185,34 +186,15 @@ def resample(by_subject: np.ndarray, rng: int, resamples: int = RESAMPLES) -> Re
       rng: seed of the draws.
       resamples: B.
     """
-    subjects, *rest = by_subject.shape
-    flat = jnp.asarray(by_subject.reshape(subjects, -1), jnp.float32)
-    drawn = _draw(jax.random.key(rng), flat, resamples)
-    return Resampled(by_subject, np.asarray(drawn, np.float64).reshape(resamples, *rest))
-
-
-@partial(jax.jit, static_argnames="resamples")
-def _draw(key: jax.Array, counts: jax.Array, resamples: int) -> jax.Array:
-    """f32[S, M] to f32[B, M]: sums over S rows drawn with replacement.
-
-    Whole numbers below 2^24 are exact in f32, so the order of summation cannot show.
-    """
-    rows = counts.shape[0]
-
-    def weights(key: jax.Array) -> jax.Array:
-        return jnp.zeros(rows).at[jax.random.randint(key, (rows,), 0, rows)].add(1.0)
-
-    # Many draws a matrix product, few enough that their weights stay small beside the counts.
-    return jax.lax.map(
-        lambda k: weights(k) @ counts, jax.random.split(key, resamples), batch_size=100
-    )
+    return Resampled(by_subject, stats.cluster_means(by_subject, resamples, rng))
 
 
 def measure(ratios: Callable[[Any], Ratios], tables: Resampled) -> dict[str, dict[str, Any]]:
     """Every ratio of one system as a Measurement with its numerator and denominator.
 
-    The interval is the percentile cluster bootstrap; at 0 or 1, where resampling shows no spread,
-    Wilson's on the effective number of subjects. A ratio of denominator 0 has the value None.
+    The interval is the cluster bootstrap's, and at 0 or 1, where resampling shows no spread,
+    Wilson's on the effective number of subjects. Short of 0 and 1 it reaches at least as far as
+    there: a first error seen may not make the rest look surer.
     """
     values, drawn, single = ratios(tables.total), ratios(tables.drawn), ratios(tables.by_subject)
     found = {}
@@ -232,13 +214,17 @@ def _interval(
     subjects = int((weight > 0).sum())
     if denominator == 0:
         return Measurement(None, None, None, 0, "subject", "undefined: denominator 0")
-    value = numerator / denominator
+    value, effective = numerator / denominator, _effective(weight)
     if value in (0.0, 1.0):
-        effective = _effective(weight)
         edge = wilson(value * effective, effective, "subject")
         return edge._replace(n=subjects, method="Wilson 95%, effective n")
-    ends = _percentiles(_divide(drawn))
-    return Measurement(value, *ends, subjects, "subject", "cluster bootstrap 95%")
+    found = stats.from_draws(value, _divide(drawn), subjects, "subject", "cluster bootstrap")
+    if found.low is None or found.high is None:
+        return found
+    room = _unseen(effective)
+    return found._replace(
+        low=max(0.0, min(found.low, 1 - room)), high=min(1.0, max(found.high, room))
+    )
 
 
 def difference(
@@ -246,16 +232,15 @@ def difference(
 ) -> dict[str, Measurement]:
     """Each ratio of `one` minus that of `other`.
 
-    The interval is the percentile cluster bootstrap; where no draw differs from another, the score
+    The interval is the cluster bootstrap's, and where no draw differs from another, the score
     interval of no discordant pair (Tango 1998) on the effective number of subjects: that none was
-    seen among few says little of how many there are.
+    seen among few says little of how many there are. No interval is narrower than that.
 
     Args:
       ratios: such as `seed`.
       one, other: parts of the same draws (`Resampled.at`) if `paired`, else of independent ones.
     """
-    subjects = one.by_subject.shape[0] + (0 if paired else other.by_subject.shape[0])
-    method = f"{'paired' if paired else 'two-deck'} cluster bootstrap 95%"
+    method = f"{'paired' if paired else 'two-deck'} cluster bootstrap"
     of_one, of_other = ratios(one.total), ratios(other.total)
     drawn_one, drawn_other = ratios(one.drawn), ratios(other.drawn)
     single_one, single_other = ratios(one.by_subject), ratios(other.by_subject)
@@ -267,14 +252,25 @@ def difference(
             continue
         first, second = (float(ratio.numerator / ratio.denominator) for ratio in pair)
         gap = first - second
-        low, high = _percentiles(_divide(drawn_one[name]) - _divide(drawn_other[name]))
-        found[name] = Measurement(gap, low, high, subjects, "subject", method)
-        if low is not None and low == high:
-            few = min(_effective(s[name].denominator) for s in (single_one, single_other))
-            unseen = _Z**2 / (few + _Z**2)
-            low, high = max(-1.0, gap - unseen), min(1.0, gap + unseen)
-            found[name] = Measurement(gap, low, high, subjects, "subject", "score 95%, effective n")
+        weights = [np.asarray(s[name].denominator) for s in (single_one, single_other)]
+        held = [weight > 0 for weight in weights]
+        subjects = int((held[0] | held[1]).sum() if paired else held[0].sum() + held[1].sum())
+        draws = _divide(drawn_one[name]) - _divide(drawn_other[name])
+        measured = stats.from_draws(gap, draws, subjects, "subject", method)
+        room = _unseen(min(map(_effective, weights)))
+        low, high = max(-1.0, gap - room), min(1.0, gap + room)
+        if measured.low is None or measured.high is None or measured.low == measured.high:
+            found[name] = measured._replace(low=low, high=high, method="score 95%, effective n")
+        else:
+            found[name] = measured._replace(
+                low=max(-1.0, min(measured.low, low)), high=min(1.0, max(measured.high, high))
+            )
     return found
+
+
+def _unseen(clusters: float) -> float:
+    """The largest share that may be there when none was seen: the end of the score interval."""
+    return _Z**2 / (clusters + _Z**2)
 
 
 def _effective(weight: Any) -> float:
@@ -290,14 +286,6 @@ def _divide(ratio: Ratio) -> np.ndarray:
     )
 
 
-def _percentiles(drawn: np.ndarray) -> tuple[float | None, float | None]:
-    kept = drawn[np.isfinite(drawn)]
-    if kept.size == 0:
-        return None, None
-    low, high = np.percentile(kept, [2.5, 97.5])
-    return float(low), float(high)
-
-
 # --- Selective metrics, from confidences. ---
 
 
@@ -306,12 +294,13 @@ def selective(
 ) -> dict[str, Any]:
     """How well confidence ranks and states the chance of being right.
 
-    Risk is the share wrong among the answered (YES, NO, INVALID), most confident first; UNKNOWN
-    ranks last and adds to neither. Answers of equal confidence form one group, inside which the
-    expected order counts. AURC (Geifman and El-Yaniv 2017) is the risk's mean over the cards in
-    rank order, E-AURC (Geifman et al. 2019) that minus the AURC of the same answers in the best
-    order. Brier score and ECE (15 bins of equal mass) take the confidence as the probability that
-    the answer, UNKNOWN included, is the gold one.
+    Risk is the share wrong among the answered (YES, NO, INVALID), most confident first, those
+    without a confidence after all that have one; UNKNOWN ranks last and adds to neither. Answers of
+    equal confidence form one group, inside which the expected order counts. AURC (Geifman and
+    El-Yaniv 2017) is the risk's mean over the cards in rank order, E-AURC (Geifman et al. 2019)
+    that minus the AURC of the same answers in the best order. Brier score and ECE (15 bins of equal
+    mass) take the confidence, of the answers that have one, as the probability that the answer,
+    UNKNOWN included, is the gold one.
 
     Args:
       label: i[N], rows. answer: i[N]. confidence: f[N] in [0, 1], NaN where there is none.
@@ -322,26 +311,34 @@ def selective(
       the end of each group of equals; "reliability": bins of {confidence, accuracy, n}; "n" cards
       with a confidence. Everything is None where no card has one.
     """
-    known = np.isfinite(confidence) & (answer != ERROR)
-    label, answer, subject = label[known], answer[known], subject[known]
-    confidence = confidence[known].astype(float)
-    if not known.any():
+    said = answer != ERROR
+    label, answer, subject = label[said], answer[said], subject[said]
+    confidence = confidence[said].astype(float)
+    stated = np.isfinite(confidence)
+    if not stated.any():
         nothing: dict[str, Any] = dict.fromkeys(("AURC", "E_AURC", "brier", "ece"))
         return nothing | {"risk_coverage": None, "reliability": None, "n": 0}
     right = np.asarray(RIGHT)[label] == answer
     answered = answer != UNKNOWN
-    order, group = _ranked(confidence, answered)
+    order, group = _ranked(np.where(stated, confidence, -1.0), answered)
     perfect, perfect_group = _ranked(np.where(right, 1.0, 0.0), answered)
     _, cluster = np.unique(subject, return_inverse=True)
 
-    def statistics(weight: np.ndarray) -> tuple[float | None, float | None, float, float]:
+    def statistics(weight: np.ndarray) -> tuple[float | None, ...]:
         area = _aurc(weight[order], (~right & answered)[order], answered[order], group)
         best = _aurc(
             weight[perfect], (~right & answered)[perfect], answered[perfect], perfect_group
         )
         excess = None if area is None or best is None else area - best
-        brier = float(np.average((confidence - right) ** 2, weights=weight))
-        return area, excess, brier, _ece(confidence, right, weight)
+        mass, sure, met = weight[stated], confidence[stated], right[stated]
+        if not mass.any():
+            return area, excess, None, None
+        return (
+            area,
+            excess,
+            float(np.average((sure - met) ** 2, weights=mass)),
+            _ece(sure, met, mass),
+        )
 
     value = statistics(np.ones(len(answer)))
     # 200 draws: the areas are smooth, and each draw walks all the cards.
@@ -354,9 +351,13 @@ def selective(
     spread = [statistics(weight.astype(float)) for weight in picks if weight.any()]
 
     def measured(i: int) -> Measurement:
-        column = np.array([row[i] for row in spread], dtype=float)
-        low, high = _percentiles(column)
-        return Measurement(value[i], low, high, clusters, "subject", "cluster bootstrap 95%")
+        column, whole = np.array([row[i] for row in spread], dtype=float), value[i]
+        if whole is None:
+            return Measurement(None, None, None, clusters, "subject", "undefined: none answered")
+        found = stats.from_draws(whole, column, clusters, "subject", "cluster bootstrap")
+        if found.low is None or found.high is None:
+            return found
+        return found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
 
     return {
         "AURC": measured(0),
@@ -364,8 +365,8 @@ def selective(
         "brier": measured(2),
         "ece": measured(3),
         "risk_coverage": _curve((~right & answered)[order], answered[order], group),
-        "reliability": _bins(confidence, right),
-        "n": int(known.sum()),
+        "reliability": _bins(confidence[stated], right[stated]),
+        "n": int(stated.sum()),
     }
 
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from epistemic.cards import Card, read_cards
 from epistemic.evaluate import read_rows
-from epistemic.thesis import Thesis, load_thesis
+from epistemic.systems import CONTROLS
+from epistemic.thesis import Thesis, load_thesis, meets
 from evidence import figures, load
 from evidence.report import render
 from evidence.runs import write_text
@@ -71,14 +72,9 @@ def measured(entry: Mapping[str, Any] | None) -> Measurement | None:
     return None if entry is None else Measurement(*(entry[name] for name in Measurement._fields))
 
 
-def meets(thesis: Thesis, metric: str, value: float | None) -> bool:
-    """Whether a value lies inside its ideal range, ends as in `thesis.is_ideal`."""
-    low, high = thesis.ideal[metric]
-    return value is not None and (value > low or low == 0) and (value < high or high == 1)
-
-
 def browser(cards: Sequence[Card], answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the page's card table shows, as plain data: failures first, then deck order.
+    """What the page's card table shows, as plain data: failures first, those of controls last among
+    them, then deck order.
 
     Returns:
       "systems": names; "cards": a list a card of [id, label, kind, gold, question, facts, rules,
@@ -86,9 +82,13 @@ def browser(cards: Sequence[Card], answers: Mapping[str, Mapping[str, Any]]) -> 
       "cut": how many cards were left out.
     """
     names = list(answers)
+    own = [name for name in names if name not in CONTROLS]
 
-    def failures(card: Card) -> int:
-        return sum(not answers[name][card.id]["pass"] for name in names)
+    def failures(card: Card) -> tuple[int, int]:
+        real, all_ = (
+            sum(not answers[name][card.id]["pass"] for name in group) for group in (own, names)
+        )
+        return real, all_
 
     shown = sorted(cards, key=failures, reverse=True)[:MOST_CARDS]
     rows = []

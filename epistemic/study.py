@@ -9,6 +9,8 @@ figures/, report.html            what people look at
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ from pydantic import Field
 from rich.console import Console
 
 from epistemic import assessment, report
+from epistemic.alone import judge_cards
 from epistemic.cards import Card, deck_hash, read_cards, write_cards
 from epistemic.decks import CardSettings, deck_graph, make_cards
 from epistemic.domain import Domain, DomainSettings, degrade, find, load_domain
@@ -140,19 +143,38 @@ class Study:
             self._validate()
         if self._settings.deck is None:
             deck = make_cards(self._domain, self._settings.cards)
-            self._save_deck("cards", deck.cards, deck.counts)
+            self._save_deck("cards", deck.cards, deck.counts, deck.graph)
         else:
             cards = read_cards(_there("deck", self._settings.deck))
+            known = deck_graph(self._domain, self._settings.cards)
+            self._same_golds(cards, known)
             parts = {part: Counter(getattr(c, part) for c in cards) for part in ("label", "kind")}
-            self._save_deck("cards", cards, {k: dict(sorted(v.items())) for k, v in parts.items()})
+            counts = {k: dict(sorted(v.items())) for k, v in parts.items()}
+            self._save_deck("cards", cards, counts, known)
+
+    def _same_golds(self, cards: Sequence[Card], known: Graph) -> None:
+        """Refuse a deck whose golds aren't those of its facts, rules and this graph."""
+        stated = [card for card in cards if card.stated]
+        constraints = self._domain.constraints
+        verdicts = judge_cards(stated, constraints, Oracle(known, constraints))
+        other = [c.id for c, v in zip(stated, verdicts, strict=True) if v.label != c.label]
+        if other:
+            raise ValueError(
+                f"deck={self._settings.deck}: the gold answers of {len(other)} cards, such as "
+                f"{other[0]}, are not those of this graph; give the domain, cards.seed and "
+                "cards.withhold that the deck was made with"
+            )
 
     def _make_near_misses(self) -> None:
         if self._settings.near_miss.num > 0:
             deck = make_near_misses(self._domain, self._settings.near_miss)
-            self._save_deck("near_miss", deck.cards, deck.counts)
+            self._save_deck("near_miss", deck.cards, deck.counts, deck.graph)
 
-    def _save_deck(self, name: str, cards: Sequence[Card], counts: Mapping[str, Any]) -> None:
+    def _save_deck(
+        self, name: str, cards: Sequence[Card], counts: Mapping[str, Any], known: Graph
+    ) -> None:
         leakage = audit(cards)
+        judged = Oracle(known, self._domain.constraints).judge([card.claim for card in cards])
         about = {
             "domain": self._domain.name,
             "hash": deck_hash(cards),
@@ -161,6 +183,12 @@ class Study:
             "graph": {
                 "triples": len(self._domain.graph),
                 "digest": self._domain.graph.digest,
+                "known": known.digest,
+                "violations": {
+                    v.constraint: len(v.subjects) for v in self._domain.oracle.violations
+                },
+                "shared_labels": len(self._domain.graph.shared_labels),
+                "judged_by_pyshacl": int(judged.slow.sum()),
                 "attribution": self._domain.attribution,
             },
         }
@@ -177,13 +205,13 @@ class Study:
         settings = self._settings
         cards = self._deck("cards")
         with open_model(self._asked()) as model:
-            known = self._known(settings.cards, settings.kg.keep, settings.kg.wrong)
+            known = self._known("cards", settings.cards, settings.kg.keep, settings.kg.wrong)
             self._answer(cards, self._folder, known, model, skipped)
             if (self._folder / "near_miss.jsonl").exists():
                 drawn = CardSettings(
                     seed=settings.near_miss.seed, withhold=settings.near_miss.withhold
                 )
-                known = self._known(drawn, settings.kg.keep, settings.kg.wrong)
+                known = self._known("near_miss", drawn, settings.kg.keep, settings.kg.wrong)
                 near = self._deck("near_miss")
                 self._answer(near, self._folder / "near_miss", known, model, skipped)
         write_json(self._folder / "skipped.json", skipped)
@@ -234,19 +262,31 @@ class Study:
         decisive = {
             "system": name,
             "settings": settings.system.model_dump(exclude={"names"}),
+            "file": _behind(name, settings.system),
             "graph": graph.digest,
+            "constraints": [_digest(find(name)) for name in settings.domain.constraints],
+            "domain": settings.domain.model_dump(),
             "model": model if name in NEED_A_MODEL else None,
             "seed": settings.seed,
         }
         return evaluate(system, name, cards, path, run_digest(deck_hash(cards), decisive))
 
-    def _known(self, deck: CardSettings, keep: float, wrong: float) -> Graph:
+    def _known(self, name: str, deck: CardSettings, keep: float, wrong: float) -> Graph:
         """What systems know: the domain's graph, less what a deck withholds to make unknowns of.
 
         Args:
-          deck: which values are withheld. keep, wrong: see `KnowledgeSettings`.
+          name: of the deck's files. deck: which values are withheld. keep, wrong: see
+            `KnowledgeSettings`.
+
+        Raises:
+          ValueError: the deck was drawn from another graph.
         """
         known = deck_graph(self._domain, deck)
+        if self._json(name)["graph"]["known"] != known.digest:
+            raise ValueError(
+                f"{self._folder / name}.jsonl was drawn from another graph: give the domain, and "
+                f"the settings {name}.seed and {name}.withhold, that it was made with"
+            )
         if keep == 1 and wrong == 0:
             return known
         iris = [predicate.iri for predicate in self._domain.predicates.values()]
@@ -263,7 +303,7 @@ class Study:
         points = []
         for wrong in self._settings.quality.wrong:
             for keep in self._settings.quality.keep:
-                graph = self._known(self._settings.cards, keep, wrong)
+                graph = self._known("cards", self._settings.cards, keep, wrong)
                 oracle = Oracle(graph, self._domain.constraints)
                 systems: dict[str, System] = {"graph_rag_licence": Licence(oracle)}
                 if replies.exists():
@@ -299,7 +339,8 @@ class Study:
         write_json(self._folder / "metrics.json", plain)
 
     def _scored(self, cards: list[Card], folder: Path) -> dict[str, Any]:
-        answers = read_answers(folder, self._settings.system.names)
+        deck = self._json("near_miss" if folder != self._folder else "cards")["hash"]
+        answers = read_answers(folder, self._settings.system.names, deck, cards)
         return assessment.assess(cards, answers, load_thesis(), self._settings.seed)
 
     def _report(self) -> None:
@@ -342,11 +383,31 @@ def _there(setting: str, name: str) -> Path:
         raise ValueError(f"{setting}: {name} does not exist") from None
 
 
-def read_answers(folder: Path, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+def _behind(name: str, settings: SystemSettings) -> str | None:
+    """Digest of the file that a system is made of: recorded answers, a user's own module."""
+    if name == "replay" and settings.replies is not None:
+        return _digest(settings.replies)
+    if name == "custom" and settings.target is not None:
+        found = importlib.util.find_spec(settings.target.partition(":")[0])
+        return _digest(found.origin) if found is not None and found.origin else None
+    return None
+
+
+def _digest(path: str | Path) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def read_answers(
+    folder: Path, names: Sequence[str], deck: str, cards: Sequence[Card]
+) -> dict[str, dict[str, dict[str, Any]]]:
     """Every system's rows by card id, of those named that have answered.
 
+    Args:
+      folder: with the folder `answers`. names: of systems. deck: the deck's hash.
+      cards: those that must be answered.
+
     Raises:
-      ValueError: none has.
+      ValueError: no system has answered, or one has answered another deck or not all cards.
     """
     answers = {
         name: read_rows(path)
@@ -355,6 +416,15 @@ def read_answers(folder: Path, names: Sequence[str]) -> dict[str, dict[str, dict
     }
     if not answers:
         raise ValueError(f"{folder / 'answers'} holds no answers: run stage=eval first")
+    for name, rows in answers.items():
+        path = folder / "answers" / f"{name}.jsonl"
+        if any(not row["run"].startswith(deck[:16]) for row in rows.values()):
+            raise ValueError(f"{path} answers another deck; move it away and run stage=eval again")
+        if missing := [card.id for card in cards if card.id not in rows]:
+            raise ValueError(
+                f"{path} lacks {len(missing)} cards, such as {missing[0]}: run stage=eval again, "
+                "which goes on where it stopped"
+            )
     return answers
 
 
@@ -394,4 +464,5 @@ def _dealt(
 ) -> tuple[list[Card], dict[str, dict[str, dict[str, Any]]]]:
     """The scored cards of a study, and every system's rows."""
     cards = [c for c in read_cards(folder / "cards.jsonl") if c.requires != "graph"]
-    return cards, read_answers(folder, list(results["systems"]))
+    deck = results["deck"]["hash"]
+    return cards, read_answers(folder, list(results["systems"]), deck, cards)

@@ -52,14 +52,16 @@ def is_ideal(thesis: Thesis, metrics: Mapping[str, Any], error_rate: float | Non
     """
     if error_rate is None or error_rate > thesis.largest_error_rate:
         return False
-    for name, (low, high) in thesis.ideal.items():
-        value = metrics[name]["value"]
-        # '> 0.90' and '< 0.10': an end counts only where it is the end of the scale.
-        above = value is not None and (value > low or low == value == 0.0)
-        below = value is not None and (value < high or high == value == 1.0)
-        if not (above and below):
-            return False
-    return True
+    return all(meets(thesis, name, metrics[name]["value"]) for name in thesis.ideal)
+
+
+def meets(thesis: Thesis, metric: str, value: float | None) -> bool:
+    """Whether a value lies inside its ideal range.
+
+    '> 0.90' and '< 0.10': an end counts only where it is the end of the scale.
+    """
+    low, high = thesis.ideal[metric]
+    return value is not None and (value > low or low == 0) and (value < high or high == 1)
 
 
 def judge(

@@ -197,7 +197,9 @@ class Endpoint:
 
     def _ask_one(self, prompt: str) -> Reply:
         body = self._body(prompt)
-        key = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        # Two endpoints may serve different models by one name; the local one has none to tell.
+        asked = json.dumps([self._settings.base_url, body], sort_keys=True)
+        key = hashlib.sha256(asked.encode()).hexdigest()
         if self._cache is not None and (found := self._cache.get(key)) is not None:
             return Reply(*found)._replace(latency_s=0.0)
         start = time.perf_counter()

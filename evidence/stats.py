@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -280,14 +280,71 @@ def cluster_bootstrap(
     n = len(data)
     if n == 0:
         return Measurement(None, None, None, 0, unit, f"no {unit}")
+    draws = [_apply(statistic, drawn) for drawn in _cluster_means(data, resamples, seed)]
+    value = float(_apply(statistic, data.mean(axis=0, keepdims=True))[0])
+    return from_draws(value, np.concatenate(draws), n, unit, "cluster bootstrap", confidence)
+
+
+def cluster_means(tables: ArrayLike, resamples: int, seed: int) -> Array:
+    """Tables averaged over clusters that are drawn with replacement: the draws themselves, for many
+    statistics of one sample, paired with each other.
+
+    Args:
+      tables: f64[clusters, ...]. resamples: number of draws. seed: of the draws.
+
+    Returns:
+      f64[resamples, ...].
+    """
+    data = np.asarray(tables, dtype=np.float64)
+    return np.concatenate([*_cluster_means(data, resamples, seed)])
+
+
+def _cluster_means(data: Array, resamples: int, seed: int) -> Iterator[Array]:
     generator = np.random.default_rng(seed)
+    n = len(data)
     flat = data.reshape(n, -1)
-    draws = []
     for size in _batches(resamples, max(n, flat.shape[1])):
         weights = generator.multinomial(n, np.full(n, 1 / n), size=size) / n
-        draws.append(_apply(statistic, (weights @ flat).reshape(size, *data.shape[1:])))
-    value = float(_apply(statistic, data.mean(axis=0, keepdims=True))[0])
-    return _from_draws(value, np.concatenate(draws), n, unit, "cluster bootstrap", confidence)
+        yield (weights @ flat).reshape(size, *data.shape[1:])
+
+
+def from_draws(
+    value: float, draws: Array, n: int, unit: str, name: str, confidence: float = 0.95
+) -> Measurement:
+    """An interval from resampled values, made for few clusters.
+
+    Args:
+      value: of the sample itself.
+      draws: f64[resamples], NaN where undefined.
+      n: clusters.
+      unit: what a cluster is.
+      name: of the method.
+      confidence: nominal coverage.
+
+    Returns:
+      A Measurement: from 10 clusters on by percentiles, expanded as in `bootstrap_interval`; below,
+      by the draws' standard error with Student's t.
+    """
+    method = f"{name} {_percent(confidence)}"
+    if math.isnan(value):
+        return Measurement(None, None, None, n, unit, "undefined")
+    if n < 2:
+        return Measurement(value, None, None, n, unit, _too_few(n, unit))
+    kept = draws[~np.isnan(draws)]
+    if len(kept) < len(draws):
+        method += f"; {100 * (1 - len(kept) / len(draws)):.2g}% of resamples undefined"
+    if not len(kept):
+        return Measurement(value, None, None, n, unit, method)
+    if np.ptp(kept) == 0:
+        return Measurement(value, value, value, n, unit, "constant data")
+    if n < _FEW:
+        t = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
+        half = t * math.sqrt(n / (n - 1)) * float(kept.std())
+        method = method.replace(_percent(confidence), f"t {_percent(confidence)}", 1)
+        return Measurement(value, value - half, value + half, n, unit, method)
+    tail = _expanded_tail(n, confidence)
+    low, high = (float(end) for end in np.quantile(kept, [tail, 1 - tail]))
+    return Measurement(value, low, high, n, unit, f"expanded {method}")
 
 
 def hierarchical_bootstrap(
@@ -332,7 +389,7 @@ def hierarchical_bootstrap(
     centre = np.mean([cluster.mean(axis=0) for cluster in clusters], axis=0)
     value = float(_apply(statistic, centre[None])[0])
     name = "hierarchical bootstrap"
-    return _from_draws(value, np.concatenate(draws), n, unit, name, confidence)
+    return from_draws(value, np.concatenate(draws), n, unit, name, confidence)
 
 
 def variance_components(groups: Sequence[ArrayLike]) -> VarianceComponents:
@@ -657,27 +714,3 @@ def _apply(statistic: Callable[[Array], ArrayLike], tables: Array) -> Array:
     if values.shape != tables.shape[:1]:
         raise ValueError(f"the statistic gave shape {values.shape}, not {tables.shape[:1]}")
     return values
-
-
-def _from_draws(
-    value: float, draws: Array, n: int, unit: str, name: str, confidence: float
-) -> Measurement:
-    """An interval from resampled values, made for few clusters."""
-    method = f"{name} {_percent(confidence)}"
-    if math.isnan(value):
-        return Measurement(None, None, None, n, unit, "undefined")
-    if n < 2:
-        return Measurement(value, None, None, n, unit, _too_few(n, unit))
-    kept = draws[~np.isnan(draws)]
-    if len(kept) < len(draws):
-        method += f"; {100 * (1 - len(kept) / len(draws)):.2g}% of resamples undefined"
-    if np.ptp(kept) == 0:
-        return Measurement(value, value, value, n, unit, "constant data")
-    if n < _FEW:
-        t = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
-        half = t * math.sqrt(n / (n - 1)) * float(kept.std())
-        method = method.replace(_percent(confidence), f"t {_percent(confidence)}", 1)
-        return Measurement(value, value - half, value + half, n, unit, method)
-    tail = _expanded_tail(n, confidence)
-    low, high = (float(end) for end in np.quantile(kept, [tail, 1 - tail]))
-    return Measurement(value, low, high, n, unit, f"expanded {method}")

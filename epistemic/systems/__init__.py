@@ -15,7 +15,7 @@ from epistemic.cards import Card
 from epistemic.domain import Domain
 from epistemic.graph import Graph
 from epistemic.oracle import Oracle
-from epistemic.systems.base import Query, Response, System, query_of
+from epistemic.systems.base import Masked, Query, Response, System, query_of
 from epistemic.systems.controls import Always, EntailedNo, Random, Surface
 from epistemic.systems.language import Asked, GraphFacts, card_facts
 from epistemic.systems.licence import Context, Licence, Licensed
@@ -144,7 +144,7 @@ def _custom(setting: Setting) -> System:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        return getattr(importlib.import_module(module), name)()
+        return Masked(getattr(importlib.import_module(module), name)())
     except (ImportError, AttributeError) as error:
         raise ValueError(f"system.target={target}: {error}") from error
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from epistemic.cards import Card, Claim, Statement
@@ -15,7 +16,7 @@ class Query:
     """What a system is shown of a card: everything but the gold answer and what tells it.
 
     Attributes:
-      id: the card's id.
+      id: the card's id; a user's own system gets a digest of it, for ids name labels.
       facts: sentences that hold, in order.
       question: the question in words.
       claim: what the question asks: does this triple hold?
@@ -61,6 +62,21 @@ class System(Protocol):
     def answer(self, queries: Sequence[Query]) -> Iterable[Response | Answer]:
         """One response a query, in order; yielding each as it is ready keeps it from being lost."""
         ...
+
+
+class Masked:
+    """A system that isn't told the cards' own ids, in which the label can be read."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+
+    def answer(self, queries: Sequence[Query]) -> Iterable[Response | Answer]:
+        return self._system.answer(
+            [
+                replace(query, id=hashlib.sha256(query.id.encode()).hexdigest()[:16])
+                for query in queries
+            ]
+        )
 
 
 def query_of(card: Card) -> Query:

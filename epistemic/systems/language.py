@@ -22,13 +22,11 @@ class Asked:
     Args:
       model: what is asked.
       facts: where facts come from, or None to ask without any.
-      rules: whether the card's rules stand in the prompt.
     """
 
-    def __init__(self, model: Model, facts: Finder | None, rules: bool = True) -> None:
+    def __init__(self, model: Model, facts: Finder | None) -> None:
         self._model = model
         self._facts = facts
-        self._rules = rules
 
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
         prompts = self.prompts(queries)
@@ -40,7 +38,7 @@ class Asked:
         if self._facts is None:
             return [prompt_without_facts(query.question) for query in queries]
         return [
-            prompt_with_facts(facts, query.rules if self._rules else (), query.question)
+            prompt_with_facts(facts, query.rules, query.question)
             for query, facts in zip(queries, self._facts(queries), strict=True)
         ]
 

@@ -145,7 +145,28 @@ def test_two_domains_compared(finished, tmp_path):
     gap = pair["systems"]["kg_oracle"]["at_equal_labels"]["LA"]
     assert gap.value == 0 and gap.low < 0 < gap.high
     drawn = pair["systems"]["random"]["at_equal_labels"]["LA"]
-    assert drawn.method == "two-deck cluster bootstrap 95%"
+    assert drawn.method == "expanded two-deck cluster bootstrap 95%"
+
+
+def test_stages_of_different_decks_are_never_mixed(tmp_path):
+    rivers = ("domain=rivers", "near_miss.num=0", "quality.keep=[]", "system=kg_context")
+    folder = run(tmp_path / "run", *rivers, "stage=cards")
+    with pytest.raises(ValueError, match="drawn from another graph"):
+        run(folder, *rivers, "domain=countries", "stage=eval")
+    with pytest.raises(ValueError, match="drawn from another graph"):
+        run(folder, *rivers, "cards.withhold=0.4", "stage=eval")
+    run(folder, *rivers, "stage=eval")
+    answers = folder / "answers" / "kg_context.jsonl"
+    whole = answers.read_text().splitlines(keepends=True)
+    answers.write_text("".join(whole[:-1]))
+    with pytest.raises(ValueError, match="lacks 1 cards"):
+        run(folder, *rivers, "stage=metrics")
+    # Ids are the same in every deck.
+    run(folder, *rivers, "stage=cards", "cards.seed=7")
+    with pytest.raises(ValueError, match="answers another deck"):
+        run(folder, *rivers, "stage=metrics", "cards.seed=7")
+    with pytest.raises(ValueError, match="are not those of this graph"):
+        run(tmp_path / "other", *rivers, f"deck={folder / 'cards.jsonl'}", "cards.withhold=0.0")
 
 
 def test_a_language_model_over_http_decides_the_thesis(tmp_path):

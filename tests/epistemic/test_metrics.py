@@ -225,6 +225,19 @@ def test_differences_are_paired():
     assert abs(gap.value) == pytest.approx(1 / 80) and "bootstrap" in gap.method
 
 
+@pytest.mark.parametrize("subjects", [12, 40, 70, 120])
+def test_one_error_seen_makes_nothing_surer_than_none(subjects):
+    by_subject = np.zeros((subjects, 2, 3, 5), int)
+    by_subject[:, :, 0, YES] = 1
+    whole = resample(by_subject, rng=0)
+    by_subject[0, 0, 0, [YES, UNKNOWN]] = 0, 1
+    one_lost = resample(by_subject, rng=0)
+    lows = [measure(seed, drawn.at(0))["LA"]["low"] for drawn in (whole, one_lost)]
+    assert lows[1] <= lows[0]
+    gaps = [metrics.difference(seed, d.at(0), d.at(1))["LA"] for d in (whole, one_lost)]
+    assert gaps[1].low <= gaps[0].low < gaps[1].value
+
+
 # --- Selective metrics ---
 
 
@@ -279,6 +292,14 @@ def test_no_confidence_no_selective_metrics_and_errors_are_left_out():
     assert found["n"] == 0
     assert found["AURC"] is None
     assert ranked([UNKNOWN, UNKNOWN], [2, 0], [1, 1])["AURC"].value is None
+
+
+def test_what_states_no_confidence_ranks_behind_what_does():
+    # Right and sure, wrong and unreadable, stopped by a licence: risks 0, 1/2, and 1/2 again.
+    found = ranked([YES, INVALID, UNKNOWN], [0, 1, 2], [0.9, np.nan, np.nan])
+    assert found["AURC"].value == pytest.approx((0 + 1 / 2 + 1 / 2) / 3)
+    assert found["risk_coverage"] == [pytest.approx(p) for p in ([1 / 3, 0], [2 / 3, 0.5])]
+    assert found["brier"].value == pytest.approx(0.01) and found["n"] == 1
 
 
 def test_equal_labels_take_the_decks_ratios_out():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-import jax
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -201,12 +205,36 @@ def test_a_graph_without_constraints_contradicts_nothing():
 
 
 def test_sharding_over_devices_changes_nothing():
-    made = make_synthetic(2_000, planted=0.1)
-    judge_ = Oracle(made.graph, made.constraints)
-    claims = judge_.graph.triples[:100]
-    assert jax.device_count() >= 1
-    mine = judge_.judge_ids(claims)
-    assert (mine.verdict == E).all()
+    code = (
+        "import jax, numpy as np\n"
+        "from epistemic.oracle import Oracle\n"
+        "from epistemic.synthetic import make_synthetic\n"
+        "made = make_synthetic(2_000, planted=0.1)\n"
+        "oracle = Oracle(made.graph, made.constraints)\n"
+        "claims = np.repeat(oracle.graph.triples[:333], 3, axis=0)\n"
+        "claims[1::3, 2] = np.roll(claims[1::3, 2], 1)\n"
+        "claims[2::3, 0] = np.roll(claims[2::3, 0], 7)\n"
+        "said = oracle.judge_ids(claims)\n"
+        "print(jax.device_count())\n"
+        "print(said.verdict.tolist())\n"
+        "print(said.proof.tolist())\n"
+    )
+    said = []
+    for devices in (1, 4):
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+        )
+        count, *judged = done.stdout.strip().splitlines()
+        assert int(count) == devices
+        said.append(judged)
+    assert said[0] == said[1]
+    assert set(json.loads(said[0][0])) == {0, 1, 2}
 
 
 # -- Shapes that aren't compiled ----------------------------------------------------------------

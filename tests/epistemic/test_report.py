@@ -31,8 +31,22 @@ def write_run(folder, cards, systems):
         "domain": "countries",
         "hash": deck_hash(cards),
         "counts": {"total": len(cards), "label": {"E": 5, "C": 5, "U": 5}},
-        "leakage_audit": {"refused": False, "chance": 1 / 3, "allowed": 0.38, "accuracy": {}},
-        "graph": {"triples": 5, "digest": "d", "attribution": "made by hand"},
+        "leakage_audit": {
+            "refused": False,
+            "undecided": False,
+            "chance": 1 / 3,
+            "allowed": 0.38,
+            "accuracy": {},
+        },
+        "graph": {
+            "triples": 5,
+            "digest": "d",
+            "known": "k",
+            "attribution": "made by hand",
+            "violations": {"max_count(capital, 1)": 2},
+            "shared_labels": 0,
+            "judged_by_pyshacl": 0,
+        },
     }
     four = next(iter(scored["systems"].values()))["conventions"]["seed"]
     results = {

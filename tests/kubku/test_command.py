@@ -4,34 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
+from importlib import resources
 
 import jsonschema
 import pytest
 
 from kubku import results
 
-OWN = '''
-"""A learner of one's own: thirty lines, three functions."""
-import jax
-import jax.numpy as jnp
-from kubku.halo import BASE, VALUES
 
-
-class FirstFact:
-    """Believes the first fact that it is told and nothing else."""
-
-    bases = {"own": None, "made": lambda state, samples, key: state}
-
-    def init(self, key):
-        return jnp.full(2, -1)
-
-    def learn(self, state, sample):
-        return jnp.stack([sample.exposure.attribute[0], sample.exposure.value[0]])
-
-    def answer(self, state, query):
-        about, value = query.attribute == state[0], query.value == state[1]
-        return jnp.where(about, jax.nn.one_hot(2 * value, 3), jax.nn.one_hot(1, 3))
-'''
+def documented_learner():
+    """The example that stands in the comments of learner/custom.yaml."""
+    text = resources.files("conf").joinpath("kubku/learner/custom.yaml").read_text()
+    lines = [line[1:] for line in text.splitlines() if line == "#" or line.startswith("#   ")]
+    return textwrap.dedent("\n".join(lines))
 
 
 def command(*arguments, folder, check=True):
@@ -48,11 +34,11 @@ def command(*arguments, folder, check=True):
 
 
 def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
-    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "mine.py").write_text(documented_learner())
     out = tmp_path / "out"
     arguments = (
         "learner=custom",
-        "learner.target=mine:FirstFact",
+        "learner.target=mine:MyLearner",
         "task=stories",
         f"hydra.run.dir={out}",
     )
