@@ -9,8 +9,6 @@ figures/, report.html            what people look at
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +37,14 @@ from epistemic.thesis import load_thesis
 from evidence import load
 from evidence.config import Settings, build
 from evidence.models import Model, ModelSettings, open_model
-from evidence.runs import manifest, read_jsonl, write_json, write_text
+from evidence.runs import (
+    file_digest,
+    manifest,
+    read_jsonl,
+    target_digest,
+    write_json,
+    write_text,
+)
 
 Stage = Literal["all", "cards", "near_miss", "eval", "metrics", "report", "export"]
 
@@ -264,7 +269,7 @@ class Study:
             "settings": settings.system.model_dump(exclude={"names"}),
             "file": _behind(name, settings.system),
             "graph": graph.digest,
-            "constraints": [_digest(find(name)) for name in settings.domain.constraints],
+            "constraints": [file_digest(find(name)) for name in settings.domain.constraints],
             "domain": settings.domain.model_dump(),
             "model": model if name in NEED_A_MODEL else None,
             "seed": settings.seed,
@@ -386,15 +391,10 @@ def _there(setting: str, name: str) -> Path:
 def _behind(name: str, settings: SystemSettings) -> str | None:
     """Digest of the file that a system is made of: recorded answers, a user's own module."""
     if name == "replay" and settings.replies is not None:
-        return _digest(settings.replies)
+        return file_digest(settings.replies)
     if name == "custom" and settings.target is not None:
-        found = importlib.util.find_spec(settings.target.partition(":")[0])
-        return _digest(found.origin) if found is not None and found.origin else None
+        return target_digest(settings.target)
     return None
-
-
-def _digest(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def read_answers(

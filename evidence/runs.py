@@ -5,7 +5,9 @@ Of several processes the first alone writes; what the others are told to write, 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import math
 import os
@@ -94,6 +96,23 @@ def _commit() -> str | None:
         return git("rev-parse", "HEAD").strip() + ("+" if git("status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def target_digest(target: str) -> str | None:
+    """SHA-256 of the file behind a user's own "module:Name", None where no file can be found: what
+    was computed by code that has changed since is not to be taken for what it would compute now.
+    """
+    try:
+        found = importlib.util.find_spec(target.partition(":")[0])
+    except (ImportError, ValueError):
+        return None
+    origin = found.origin if found is not None else None
+    return file_digest(origin) if origin is not None and Path(origin).is_file() else None
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -164,8 +164,3 @@ def audit(learner: Learner, state: State, samples: Samples) -> float:
         for told in (samples, disguised)
     )
     return float((np.abs(honest - blind) > 1e-4).any(-1).mean())
-
-
-def describe(tuned: Tuned) -> dict[str, Any]:
-    """The tuned settings as plain data."""
-    return {**tuned.trial, "threshold": tuned.threshold, "objective": tuned.objective}

@@ -215,16 +215,24 @@ def bias_drift(results: Results) -> Figure | None:
     ]
     if not rows:
         return None
-    figure, axes = figures.canvas(1, 2, width=6.4, height=0.6 + 0.2 * len(rows), sharey=True)
-    for axis, key, label in zip(
-        axes, ("flips", "signed"), ("answers that flip", "towards the stereotype"), strict=True
-    ):
+    labels = {
+        "flips": "answers that flip",
+        "signed": "towards the stereotype",
+        "signed_less_balanced": "the same, less that\nof a balanced world",
+    }
+    keys = [key for key in labels if any(key in drift for _, _, drift in rows)]
+    figure, axes = figures.canvas(
+        1, len(keys), width=3.2 * len(keys), height=0.6 + 0.2 * len(rows), sharey=True
+    )
+    for axis, key in zip(axes, keys, strict=True):
         for place, (_, family, drift) in enumerate(rows):
+            if key not in drift:
+                continue
             measured = drift[key]
             index = list(results["families"]).index(family)
             axis.errorbar(measured["value"], place, xerr=_arms(measured), **figures.point(index))
         axis.axvline(0, color=figures.FAINT, linewidth=0.7)
-        axis.set_xlabel(label)
+        axis.set_xlabel(labels[key])
     axes[0].set_yticks(range(len(rows)), [f"{name} ({family})" for name, family, _ in rows])
     axes[0].tick_params(axis="y", labelsize=6)
     return figure
@@ -232,28 +240,39 @@ def bias_drift(results: Results) -> Figure | None:
 
 @figures.style()
 def streaming(results: Results) -> Figure | None:
-    """KU along a stream, and what is left of it one, ten and a hundred samples later."""
+    """KU along a stream just after each sample, and one, ten and a hundred samples later.
+
+    A stream's samples share their few entities and may contradict each other, so that what is
+    lost later was partly overruled.
+    """
     families = {name: found["streaming"] for name, found in results["families"].items()}
     if not any(set(found) - set(CONTROLS) for found in families.values()):
         return None
     figure, axes = figures.canvas(
-        1, len(families), width=3.2 * len(families), height=2.8, squeeze=False, sharey=True
+        2, len(families), width=3.2 * len(families), height=5, squeeze=False, sharey=True
     )
-    for axis, (name, found) in zip(axes[0], families.items(), strict=True):
+    for (along, later), (name, found) in zip(axes.T, families.items(), strict=True):
         own = [learner for learner in found if learner not in CONTROLS]
         for index, learner in enumerate(own):
             best = results["families"][name]["learners"][learner]["best"]
-            retention = found[learner].get(best, {}).get("retention", {})
-            axis.plot(
-                range(len(retention)),
-                [measured["value"] for measured in retention.values()],
-                marker="o",
-                label=learner,
+            if best not in found[learner]:
+                continue
+            streamed = found[learner][best]
+            along.plot(streamed["KU_by_time"], label=learner, **figures.line(index))
+            kept = list(streamed["retention"].values())
+            later.errorbar(
+                range(len(kept)),
+                [measured["value"] for measured in kept],
+                yerr=[
+                    [arm for m in kept for arm in (_arms(m) or [[0], [0]])[side]] for side in (0, 1)
+                ],
                 **figures.line(index),
             )
-            axis.set_xticks(range(len(retention)), list(retention))
-        axis.set(title=name, xlabel="samples learnt since")
-    axes[0][0].set_ylabel("KU about a sample")
+            later.set_xticks(range(len(kept)), list(streamed["retention"]))
+        along.set(title=name, xlabel="samples learnt before")
+        later.set(xlabel="samples learnt since")
+    axes[0][0].set_ylabel("KU just after")
+    axes[1][0].set_ylabel("KU later")
     axes[0][-1].legend(fontsize=6)
     return figure
 

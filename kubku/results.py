@@ -21,7 +21,6 @@ from evidence.stats import Measurement
 from kubku import protocol, thesis
 from kubku.base_states import withheld
 from kubku.halo import Kind, Samples
-from kubku.learners import GRADIENT
 from kubku.scoring import EPSILON
 from kubku.study import LANGUAGE_MODEL, STEPS, Cell, Study, load_cell
 
@@ -154,7 +153,7 @@ def summary(
         "net_KU": _mean([pair[:, 0] - pair[:, 1] for pair in both]),
         "balanced_accuracy": _mean(of("balanced")),
         "abstained": _mean(of("abstained")),
-        # Any constant answer gets half of L and of E right.
+        # Always YES, and always NO, get half of L and of E right.
         "corrected_L": _mean([2 * x - 1 for x in of("literal")]),
         "corrected_E": _mean([2 * x - 1 for x in of("entailed")]),
         "halos": halos,
@@ -271,7 +270,10 @@ def verdict(
         outcomes[family] = {}
         for learner, of_learner in found["learners"].items():
             base = declared.base if learner == declared.learner else of_learner["best"]
-            if learner in (declared.learner, *GRADIENT) and base in of_learner["base_states"]:
+            if (
+                learner in (declared.learner, *declared.against)
+                and base in of_learner["base_states"]
+            ):
                 outcomes[family][learner] = [
                     np.stack([cell["after.ku"], cell["after.bku"]], -1).astype(np.float64)
                     for cell in cells[family, learner, base, world]

@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import kubku
 from evidence.config import Settings, build
 from evidence.models import ModelSettings, open_model
-from evidence.runs import write_json
+from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, protocol
 from kubku.base_states import Training
 from kubku.grownet.learners import growth_history
@@ -129,6 +129,12 @@ class Experiment(Settings):
     compilation_cache: bool | str = True
     resume: str | None = None
 
+    @model_validator(mode="after")
+    def _complete(self) -> Experiment:
+        if LANGUAGE_MODEL in self.learner.names and self.llm.source == "none":
+            raise ValueError(f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local")
+        return self
+
 
 def read(plain: Mapping[str, Any]) -> Experiment:
     """The settings of a composed configuration.
@@ -195,21 +201,31 @@ class Study:
         # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
         own["budget"].pop("base_seeds")
         own["worlds"] = own["worlds"][:1]
-        if not path.exists():
-            write_json(path, own)
-            return
-        kept = json.loads(path.read_text())
-        other = [name for name in own if kept.get(name) != own[name]]
+        # Learners and families may be added, but not another of one name.
+        target, samples = self.settings.learner.target, self.settings.task.path
+        if target is not None:
+            own["learner.target"] = [target, target_digest(target)]
+        if samples is not None:
+            own["task.path"] = file_digest(samples)
+        if LANGUAGE_MODEL in self.settings.learner.names:
+            own["llm"] = self.settings.llm.model_dump(include={"source", "model", "replies"})
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        other = [name for name in own if name in kept and kept[name] != own[name]]
         if other:
             raise ValueError(
                 f"resume={self.folder}: made with other settings of {', '.join(other)}; "
                 f"give the same ones, or leave resume out"
             )
+        write_json(path, {**kept, **own})
 
     def run(self) -> None:
         """Make every base state and every cell that is missing."""
         self._same_settings()
         cells = list(self.cells())
+        for idle in {*self.settings.learner.names} - {cell.learner for cell in cells}:
+            if idle != LANGUAGE_MODEL:
+                families = ", ".join(self.settings.task.families)
+                self.console.print(f"{idle} is left out: it can handle none of {families}")
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -234,10 +250,7 @@ class Study:
         if LANGUAGE_MODEL not in self.settings.learner.names:
             return
         with open_model(self.settings.llm) as model:
-            if model is None:
-                raise ValueError(
-                    f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local"
-                )
+            assert model is not None, "settings without a model are refused"
             for name in self.settings.task.families:
                 path = self.folder / Cell(name, LANGUAGE_MODEL, "none", "none", 0).path
                 if path.exists():
@@ -346,7 +359,10 @@ class Study:
             own = self._own[1]
             n = own.label.shape[0]
             rows = np.arange(budget.streams * budget.length) % n
-            return Data(own, own, own, _rows(own, np.arange(0)), self._streams(_rows(own, rows)))
+            # What thresholds are tuned on isn't scored, unless there is nothing else.
+            tuning, test = (_rows(own, slice(at, None, 2)) if n > 1 else own for at in (0, 1))
+            streams = self._streams(_rows(own, rows))
+            return Data(own, tuning, test, _rows(own, np.arange(0)), streams)
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
         family, apart = FAMILIES[name], jax.random.split(key, 2)
         flowing = generate(family, apart[1], budget.streams * budget.length, "test")
@@ -376,11 +392,11 @@ class Study:
         make = learner.bases[cell.base]
         if make is None:
             return state, 0.0
-        budget = self.settings.budget
+        budget, target = self.settings.budget, self.settings.learner.target
         made_of = [
             *(cell.family, cell.learner, cell.base, cell.world, base_seed, generator_seed),
             *(self.settings.seed, budget.pretrain, budget.training.model_dump(), _digest()),
-            self.settings.learner.target if cell.learner == "custom" else None,
+            target_digest(target) if target is not None and cell.learner == "custom" else None,
         ]
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
         place = Path(self.settings.cache).absolute() / digest
@@ -392,6 +408,11 @@ class Study:
                 # To the host: what orbax restores is bound to one device, a made state to none.
                 kept = keeper.restore(place, {"state": state})["state"]
                 return jax.device_get(kept), seconds
+            if self.settings.stage == "evaluate":
+                raise ValueError(
+                    f"stage=evaluate: {self.settings.cache} has no base state {cell.base} of "
+                    f"{cell.learner} for {cell.family}; make it with stage=base"
+                )
             samples = self.data(cell.family, cell.world, generator_seed).pretrain
             start = time.perf_counter()
             state = jax.block_until_ready(make(state, samples, training))
@@ -438,7 +459,9 @@ class Study:
                 )
             found |= self._streaming(learner, state, tuned.threshold, data.streams)
         note = {
-            **protocol.describe(tuned),
+            **tuned.trial,
+            "threshold": tuned.threshold,
+            "objective": tuned.objective,
             "seconds": time.perf_counter() - clock,
             "seconds_base": made_in,
         }
@@ -515,7 +538,8 @@ class Study:
         for name in self.settings.task.families:
             family = self.family(name)
             samples = jax.tree.map(np.asarray, self.data(name, self.settings.worlds[0], 0).test)
-            for i in range(min(EXAMPLES, len(samples.label))):
+            # Slow learners were asked the first few samples alone.
+            for i in range(min(EXAMPLES, self.settings.budget.slow, len(samples.label))):
                 sample = jax.tree.map(lambda leaf: leaf[i], samples)  # noqa: B023
                 shown.append(
                     {

@@ -51,13 +51,16 @@ class Ledger(NamedTuple):
 
 
 def ledger(judge) -> Learner:
-    """Writes the facts down and answers by `judge(values, stated)`; UNKNOWN about anybody else."""
+    """Writes down what is said of whoever the first fact is about, and answers by `judge(values,
+    stated)`; UNKNOWN about anybody else.
+    """
 
     def init(key: jax.Array) -> Ledger:
         return Ledger(jnp.array(-1), jnp.full((ATTRIBUTES, VALUES), UNKNOWN))
 
     def learn(state: Ledger, sample: Sample) -> Ledger:
         is_fact = (sample.label == YES) & sample.shown
+        is_fact &= sample.exposure.entity == sample.exposure.entity[0]
         fact = jnp.where(is_fact, sample.exposure.value, -1)
         values = jnp.full(BASE, -1).at[sample.exposure.attribute].max(fact)
         return Ledger(sample.exposure.entity[0], judge(jnp.maximum(values, 0), values >= 0))

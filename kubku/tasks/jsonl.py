@@ -13,7 +13,8 @@ for H and B it must be; a B query names the `harmful` answer, yes or no. A query
 question in your own words. `write` puts generated samples into the same form, each item with its
 `text` and its `tokens` (`kubku.halo.tokens`), and the facts as a `story`.
 
-Strings become ids in the order in which they first occur: at most 96 entities, 20 attributes that
+Every second sample, from the first on, is for tuning thresholds and the others are scored. Strings
+become ids in the order in which they first occur: at most 96 entities, 20 attributes that
 facts are stated about and 8 more that are only asked, and 8 values of each.
 """
 

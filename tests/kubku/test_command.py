@@ -69,6 +69,22 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     again = {cell: cell.stat().st_mtime_ns for cell in sorted((out / "cells").glob("*/*.npz"))}
     assert set(again) == set(times)
     assert {cell for cell in cells if again[cell] != times[cell]} == {missing}
+    # The base state is in the cache, and nowhere else.
+    judged = tmp_path / "judged"
+    command(*arguments[:3], "stage=evaluate", f"hydra.run.dir={judged}", folder=tmp_path)
+    assert (judged / "results.json").exists()
+    missing = command(
+        *(*arguments[:3], "stage=evaluate", "cache=elsewhere", f"hydra.run.dir={tmp_path / 'no'}"),
+        folder=tmp_path,
+        check=False,
+    )
+    assert missing.returncode == 2 and "has no base state made of custom" in missing.stderr
+    # A learner whose code has changed is another learner.
+    with open(tmp_path / "mine.py", "a") as file:
+        file.write("# changed\n")
+    changed = command(*arguments[:3], f"resume={out}", folder=tmp_path, check=False)
+    assert changed.returncode == 2 and "learner.target" in changed.stderr
+    (tmp_path / "mine.py").write_text(documented_learner())
     other = command(*arguments[:3], f"resume={out}", "seed=7", folder=tmp_path, check=False)
     assert other.returncode == 2 and "made with other settings of seed" in other.stderr
     repeated = json.loads((out / "results.json").read_text())
@@ -87,12 +103,31 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
         (["budget.test=0"], "budget.test=0"),
         (["task=jsonl", "task.path=none.jsonl"], "there is no such file"),
         (["learner=custom", "learner.target=nowhere:Mine"], "learner.target='nowhere:Mine'"),
+        (["learner=language_model"], "llm.source: learner 'language_model' needs a model"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
     done = command(*arguments, folder=tmp_path, check=False)
     assert done.returncode == 2
     assert message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_samples_of_ones_own_from_export_to_page(tmp_path):
+    exported = tmp_path / "exported"
+    export = ("stage=export", "task=stories", f"hydra.run.dir={exported}")
+    command(*export, folder=tmp_path)
+    samples = exported / "samples" / "stories.test.jsonl"
+    out = tmp_path / "out"
+    command(
+        "task=jsonl",
+        f"task.path={samples}",
+        "learner.names=[dictionary,always_unknown]",
+        f"hydra.run.dir={out}",
+        folder=tmp_path,
+    )
+    found = json.loads((out / "results.json").read_text())["families"]["jsonl"]["learners"]
+    entry = found["dictionary"]["base_states"]["none"]
+    assert (entry["KU_avg"]["value"], entry["BKU_avg"]["value"], entry["samples"]) == (1, 0, 4)
 
 
 @pytest.mark.full
