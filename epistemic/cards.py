@@ -85,7 +85,7 @@ class Card:
             "question": self.question,
             "gold": self.gold,
             "label": self.label,
-            "claim": self.claim._asdict(),
+            "claim": {"subj": self.claim.subj, "pred": self.claim.pred, "obj": self.claim.obj},
             "kind": self.kind,
             "proof": self.proof,
             "rules": self.rules,
@@ -106,11 +106,12 @@ _REQUIRED = ("id", "facts", "question", "gold", "label", "claim")
 
 def write_cards(path: str | Path, cards: Iterable[Card]) -> Path:
     """Write a deck as JSONL, one card a line, all or nothing."""
-    return write_text(path, _lines(cards))
+    return write_text(path, _lines(cards).decode())
 
 
-def _lines(cards: Iterable[Card]) -> str:
-    return _ENCODER.encode_lines([card.record() for card in cards]).decode()
+def _lines(cards: Iterable[Card]) -> bytes:
+    # One by one, so that no record outlives its line.
+    return b"".join([_ENCODER.encode(card.record()) + b"\n" for card in cards])
 
 
 def read_cards(path: str | Path) -> list[Card]:
@@ -148,4 +149,4 @@ def _card(record: dict[str, Any]) -> Card:
 
 def deck_hash(cards: Sequence[Card]) -> str:
     """SHA-256 of a deck's lines: results of another deck are never mixed with this one's."""
-    return hashlib.sha256(_lines(cards).encode()).hexdigest()
+    return hashlib.sha256(_lines(cards)).hexdigest()

@@ -439,7 +439,7 @@ def _name_in(graph: Graph | None, term: str, unit: str) -> str:
 def _number_name(parts: tuple[str, str | None, str | None] | None, unit: str) -> str:
     """A literal's text, thousands of a number apart, with its unit."""
     lexical = parts[0] if parts else ""
-    if re.fullmatch(r"-?\d{4,}", lexical):
+    if len(lexical) > 3 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
         lexical = f"{int(lexical):,}"
     return f"{lexical} {unit}".rstrip()
 

@@ -70,6 +70,8 @@ def scatter(results: Results) -> Figure:
         1, len(families), width=3.2 * len(families), height=3.3, squeeze=False, sharey=True
     )
     for axis, (name, family) in zip(axes[0], families.items(), strict=True):
+        # Points that lie on one spot share a label.
+        labels: dict[tuple[int, int], list[str]] = {}
         for learner, found in family["learners"].items():
             group = _group(learner)
             for base, entry in found["base_states"].items():
@@ -88,14 +90,18 @@ def scatter(results: Results) -> Figure:
                         **figures.point(group),
                     )
                     label = f"{learner} {base}" if base == found["best"] else ""
-                axis.annotate(
-                    label,
-                    (bku["value"], ku["value"]),
-                    xytext=(4, 3),
-                    textcoords="offset points",
-                    fontsize=6,
-                    color=figures.FAINT,
-                )
+                if label:
+                    spot = round(12 * bku["value"]), round(12 * ku["value"])
+                    labels.setdefault(spot, []).append(label)
+        for spot, names in labels.items():
+            axis.annotate(
+                ",\n".join(names),
+                (spot[0] / 12, spot[1] / 12),
+                xytext=(5, 3),
+                textcoords="offset points",
+                fontsize=6,
+                color=figures.FAINT,
+            )
         axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.1))
     axes[0][0].set_ylabel("KU")
     return figure
