@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import hydra
-import jax
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -35,8 +34,6 @@ def run(config: DictConfig, folder: Path) -> None:
     console = Console()
     plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
     devices.prepare(plain["compilation_cache"])
-    if plain["budget"].get("quick_compile"):
-        jax.config.update("jax_disable_most_optimizations", True)
     # JAX must not be used before this line, and what follows uses it.
     from kubku import report, results
     from kubku.study import Study, read

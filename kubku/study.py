@@ -57,7 +57,6 @@ class Budget(Settings):
       validation: samples that settings are tuned on.
       pretrain: samples that base states are made from.
       sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
-      quick_compile: compile without optimising: worth it where next to nothing is run.
       base_seeds, generator_seeds: replicates are all their combinations. The sweep over steps and
         the other worlds are there for the first replicate alone.
       training: of gradient learners' and readers' base states.
@@ -71,7 +70,6 @@ class Budget(Settings):
     sweep: int = Field(gt=1)
     streams: int = Field(gt=1)
     length: int = Field(gt=1)
-    quick_compile: bool = False
     base_seeds: int = Field(gt=0)
     generator_seeds: int = Field(gt=0)
     training: Training
