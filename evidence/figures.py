@@ -50,7 +50,14 @@ INK, FAINT, RULE, PAPER = "#1b1c20", "#74767e", "#dcdde1", "#fefefe"
 HEAT = "cividis"
 """Colour map of quantities: perceptually uniform, the same with and without colour vision."""
 
-_PATTERNS = ("solid", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (6, 1.6, 1.2, 1.6)), (0, (3, 1)), "solid")
+_PATTERNS = (
+    "solid",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.4)),
+    (0, (6, 1.6, 1.2, 1.6)),
+    (0, (3, 1)),
+    (0, (9, 1.2)),
+)
 _MARKERS = ("o", "D", "s", "^", "v", "P")
 _THEMED = {
     INK: "currentColor",
@@ -118,13 +125,34 @@ def canvas(
 
 def line(index: int, **changes: Any) -> dict[str, Any]:
     """Keywords of `Axes.plot` for category `index`: its colour with its line pattern."""
-    return {"color": PALETTE[index % 6], "linestyle": _PATTERNS[index % 6], **changes}
+    return {"color": PALETTE[index % 6], "linestyle": _PATTERNS[_second(index)], **changes}
 
 
 def point(index: int, **changes: Any) -> dict[str, Any]:
     """Keywords of `Axes.errorbar` for category `index`: its colour with its marker, no line."""
     colour = PALETTE[index % 6]
-    return {"color": colour, "marker": _MARKERS[index % 6], "linestyle": "none", **changes}
+    return {"color": colour, "marker": _MARKERS[_second(index)], "linestyle": "none", **changes}
+
+
+def _second(index: int) -> int:
+    """Pattern or marker of a category: from the seventh on, colours come again with another one."""
+    return (index + index // 6) % 6
+
+
+def legend_below(figure: Figure, **changes: Any) -> None:
+    """One legend for all axes, each name once, under them."""
+    named = {
+        name: handle
+        for axes in figure.axes
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        named.values(),
+        named.keys(),
+        loc="outside lower center",
+        ncols=min(6, len(named)),
+        **changes,
+    )
 
 
 def band(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, index: int) -> None:

@@ -48,6 +48,14 @@ def draw(results: Results) -> dict[str, Figure | None]:
     }
 
 
+# Each learner has its colour in every figure, and none of the thesis' shares one.
+_ORDER = (*GRADIENT, "grownet_two_layer", "grownet_vote", "grownet_lookup", *REPLAY, *CONTEXT)
+
+
+def _colour(learner: str) -> int:
+    return _ORDER.index(learner) if learner in _ORDER else len(_ORDER)
+
+
 def _group(learner: str) -> int | None:
     """Which colour a learner has, or None for a control."""
     return next((i for i, (_, names) in enumerate(_GROUPS) if learner in names), None)
@@ -131,16 +139,16 @@ def histograms(results: Results) -> Figure | None:
     for row, score in enumerate(("KU", "BKU")):
         for column, name in enumerate(families):
             own = [(learner, h) for family, learner, h in rows if family == name]
-            for index, (learner, histogram) in enumerate(own):
+            for learner, histogram in own:
                 total = max(1, sum(histogram[score]))
                 shares = [count / total for count in histogram[score]]
                 axes[row][column].stairs(
-                    shares, histogram["edges"], label=learner, **figures.line(index)
+                    shares, histogram["edges"], label=learner, **figures.line(_colour(learner))
                 )
             axes[row][column].set(title=name if row == 0 else "", xlabel=f"{score}(s)")
     axes[0][0].set_ylabel("share of samples")
     axes[1][0].set_ylabel("share of samples")
-    axes[0][-1].legend(fontsize=6)
+    figures.legend_below(figure)
     return figure
 
 
@@ -164,12 +172,12 @@ def halos(results: Results) -> Figure | None:
                     measured["value"],
                     yerr=_arms(measured),
                     label=learner if place == 0 else None,
-                    **figures.point(index),
+                    **figures.point(_colour(learner)),
                 )
         axis.set(title=name, ylim=(-0.03, 1.03))
         axis.set_xticks(range(4), ["L right", "E right", "H wrong", "B wrong"])
     axes[0][0].set_ylabel("share of queries")
-    axes[0][-1].legend(fontsize=6)
+    figures.legend_below(figure)
     return figure
 
 
@@ -193,20 +201,20 @@ def by_k(results: Results) -> Figure | None:
     )
     for column, (name, own) in enumerate(families.items()):
         for row, score in enumerate(("KU_avg", "BKU_avg")):
-            for index, (learner, _, entry) in enumerate(own):
+            for learner, _, entry in own:
                 steps = range(len(entry["by_k"]))
                 axes[row][column].plot(
                     steps,
                     [point[score]["value"] for point in entry["by_k"]],
                     label=learner,
-                    **figures.line(index),
+                    **figures.line(_colour(learner)),
                 )
             ticks = [point["K"] for point in own[0][2]["by_k"]] if own else []
             axes[row][column].set_xticks(range(len(ticks)), ticks)
             axes[row][column].set(title=name if row == 0 else "", xlabel="K" if row else "")
     axes[0][0].set_ylabel("KU")
     axes[1][0].set_ylabel("BKU")
-    axes[0][-1].legend(fontsize=6)
+    figures.legend_below(figure)
     return figure
 
 
@@ -259,12 +267,12 @@ def streaming(results: Results) -> Figure | None:
     )
     for (along, later), (name, found) in zip(axes.T, families.items(), strict=True):
         own = [learner for learner in found if learner not in CONTROLS]
-        for index, learner in enumerate(own):
+        for learner in own:
             best = results["families"][name]["learners"][learner]["best"]
             if best not in found[learner]:
                 continue
             streamed = found[learner][best]
-            along.plot(streamed["KU_by_time"], label=learner, **figures.line(index))
+            along.plot(streamed["KU_by_time"], label=learner, **figures.line(_colour(learner)))
             kept = list(streamed["retention"].values())
             later.errorbar(
                 range(len(kept)),
@@ -272,14 +280,14 @@ def streaming(results: Results) -> Figure | None:
                 yerr=[
                     [arm for m in kept for arm in (_arms(m) or [[0], [0]])[side]] for side in (0, 1)
                 ],
-                **figures.line(index),
+                **figures.line(_colour(learner)),
             )
             later.set_xticks(range(len(kept)), list(streamed["retention"]))
         along.set(title=name, xlabel="samples learnt before")
         later.set(xlabel="samples learnt since")
     axes[0][0].set_ylabel("KU just after")
     axes[1][0].set_ylabel("KU later")
-    axes[0][-1].legend(fontsize=6)
+    figures.legend_below(figure)
     return figure
 
 

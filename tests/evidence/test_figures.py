@@ -75,3 +75,19 @@ def test_the_style_ends_with_its_block():
     with figures.style():
         assert matplotlib.rcParams["axes.spines.top"] is False
     assert matplotlib.rcParams["axes.spines.top"] == before
+
+
+def test_no_two_of_thirty_categories_look_alike():
+    lines = {(look["color"], str(look["linestyle"])) for look in map(figures.line, range(30))}
+    points = {(look["color"], look["marker"]) for look in map(figures.point, range(30))}
+    assert len(lines) == len(points) == 30
+
+
+def test_a_legend_below_names_everything_once():
+    figure, axes = figures.canvas(1, 2)
+    axes[0].plot([0, 1], label="one", **figures.line(0))
+    axes[1].plot([0, 1], label="one", **figures.line(0))
+    axes[1].plot([1, 0], label="two", **figures.line(1))
+    figures.legend_below(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
