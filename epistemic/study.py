@@ -178,8 +178,11 @@ class Study:
     def _save_deck(
         self, name: str, cards: Sequence[Card], counts: Mapping[str, Any], known: Graph
     ) -> None:
-        leakage = audit(cards)
-        judged = Oracle(known, self._domain.constraints).judge([card.claim for card in cards])
+        leakage, constraints = audit(cards), self._domain.constraints
+        by_pyshacl = 0
+        if len(constraints.slow):
+            judged = Oracle(known, constraints).judge([card.claim for card in cards])
+            by_pyshacl = int(judged.slow.sum())
         about = {
             "domain": self._domain.name,
             "hash": deck_hash(cards),
@@ -193,7 +196,7 @@ class Study:
                     v.constraint: len(v.subjects) for v in self._domain.oracle.violations
                 },
                 "shared_labels": len(self._domain.graph.shared_labels),
-                "judged_by_pyshacl": int(judged.slow.sum()),
+                "judged_by_pyshacl": by_pyshacl,
                 "attribution": self._domain.attribution,
             },
         }
@@ -209,18 +212,21 @@ class Study:
         skipped: dict[str, str] = {}
         settings = self._settings
         cards = self._deck("cards")
+        known = self._known("cards", settings.cards)
         with open_model(self._asked()) as model:
-            known = self._known("cards", settings.cards, settings.kg.keep, settings.kg.wrong)
-            self._answer(cards, self._folder, known, model, skipped)
+            graph = self._degraded(known, settings.kg.keep, settings.kg.wrong)
+            self._answer(cards, self._folder, graph, model, skipped)
             if (self._folder / "near_miss.jsonl").exists():
                 drawn = CardSettings(
                     seed=settings.near_miss.seed, withhold=settings.near_miss.withhold
                 )
-                known = self._known("near_miss", drawn, settings.kg.keep, settings.kg.wrong)
+                graph = self._degraded(
+                    self._known("near_miss", drawn), settings.kg.keep, settings.kg.wrong
+                )
                 near = self._deck("near_miss")
-                self._answer(near, self._folder / "near_miss", known, model, skipped)
+                self._answer(near, self._folder / "near_miss", graph, model, skipped)
         write_json(self._folder / "skipped.json", skipped)
-        write_json(self._folder / "quality.json", self._sweep(cards))
+        write_json(self._folder / "quality.json", self._sweep(cards, known))
 
     def _asked(self) -> ModelSettings:
         """The model's settings; recorded replies are found where they lie, and fit this deck."""
@@ -276,12 +282,12 @@ class Study:
         }
         return evaluate(system, name, cards, path, run_digest(deck_hash(cards), decisive))
 
-    def _known(self, name: str, deck: CardSettings, keep: float, wrong: float) -> Graph:
-        """What systems know: the domain's graph, less what a deck withholds to make unknowns of.
+    def _known(self, name: str, deck: CardSettings) -> Graph:
+        """What systems may know: the domain's graph, less what a deck withholds to make unknowns.
 
         Args:
-          name: of the deck's files. deck: which values are withheld. keep, wrong: see
-            `KnowledgeSettings`.
+          name: of the deck's files.
+          deck: which values are withheld.
 
         Raises:
           ValueError: the deck was drawn from another graph.
@@ -292,12 +298,16 @@ class Study:
                 f"{self._folder / name}.jsonl was drawn from another graph: give the domain, and "
                 f"the settings {name}.seed and {name}.withhold, that it was made with"
             )
+        return known
+
+    def _degraded(self, known: Graph, keep: float, wrong: float) -> Graph:
+        """What is left of a graph; see `KnowledgeSettings`."""
         if keep == 1 and wrong == 0:
             return known
         iris = [predicate.iri for predicate in self._domain.predicates.values()]
         return degrade(known, iris, keep, wrong, self._settings.seed)
 
-    def _sweep(self, cards: list[Card]) -> list[dict[str, Any]]:
+    def _sweep(self, cards: list[Card], known: Graph) -> list[dict[str, Any]]:
         """How the licence fares as the graph gets worse, alone and over the model's replies.
 
         The replies stay those to the facts of the graph as systems know it.
@@ -308,7 +318,7 @@ class Study:
         points = []
         for wrong in self._settings.quality.wrong:
             for keep in self._settings.quality.keep:
-                graph = self._known("cards", self._settings.cards, keep, wrong)
+                graph = self._degraded(known, keep, wrong)
                 oracle = Oracle(graph, self._domain.constraints)
                 systems: dict[str, System] = {"graph_rag_licence": Licence(oracle)}
                 if replies.exists():

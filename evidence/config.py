@@ -29,9 +29,16 @@ def build(model: type[Model], node: Any, at: str) -> Model:
     """
     data = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     try:
-        return model.model_validate(data)
+        return model.model_validate(_given(data))
     except ValidationError as error:
         raise ValueError("\n".join(_explain(model, at, e) for e in error.errors())) from None
+
+
+def _given(data: Any) -> Any:
+    """The settings without those that are only announced, as `???`."""
+    if isinstance(data, dict):
+        return {name: _given(value) for name, value in data.items() if value != "???"}
+    return data
 
 
 def _explain(model: type[Settings], at: str, error: Any) -> str:

@@ -36,7 +36,8 @@ def run(config: DictConfig, folder: Path) -> None:
     devices.prepare(plain["compilation_cache"])
     # JAX must not be used before this line, and what follows uses it.
     from kubku import report, results
-    from kubku.study import Study, read
+    from kubku.settings import read
+    from kubku.study import Study
 
     start = time.perf_counter()
     study = Study(read(plain), folder, console)

@@ -21,8 +21,10 @@ from evidence.stats import Measurement
 from kubku import protocol, thesis
 from kubku.base_states import withheld
 from kubku.halo import Kind, Samples
+from kubku.measures import STEPS
 from kubku.scoring import EPSILON
-from kubku.study import LANGUAGE_MODEL, STEPS, Cell, Study, load_cell
+from kubku.settings import LANGUAGE_MODEL
+from kubku.study import Cell, Study, load_cell
 
 RESAMPLES = 1000
 HISTOGRAM = np.linspace(0, 2, 17)

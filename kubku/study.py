@@ -15,30 +15,26 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-from pydantic import Field, model_validator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import kubku
-from evidence.config import Settings, build
-from evidence.models import ModelSettings, open_model
+from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
-from kubku import learners, protocol
-from kubku.base_states import Training
+from kubku import learners, measures, protocol
 from kubku.grownet.learners import growth_history
 from kubku.halo import Kind, Learner, Samples, State, decide
 from kubku.learners import language_model
-from kubku.scoring import Scores, score_batch
+from kubku.scoring import score_batch
+from kubku.settings import LANGUAGE_MODEL, Experiment
 from kubku.tasks import FAMILIES, Family, generate, jsonl, say, story
 
-LANGUAGE_MODEL = "language_model"
-STEPS = (0, 1, 2, 4, 8, 16)
 WORLDS = {"skewed": 0.85, "balanced": 0.0}
 """Probability that a stereotype is true in the world that base states are trained in."""
 EXAMPLES = 6
@@ -46,110 +42,6 @@ EXAMPLES = 6
 _NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
 HISTORY = 16
 """Points in time at which a growing base state is counted."""
-
-
-class Budget(Settings):
-    """How much is done.
-
-    Attributes:
-      test: samples of a cell; slow: the same for the transformers.
-      pairs: samples (two a pair) for the drift between protected attributes.
-      validation: samples that settings are tuned on.
-      pretrain: samples that base states are made from.
-      sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
-      base_seeds, generator_seeds: replicates are all their combinations. The sweep over steps and
-        the other worlds are there for the first replicate alone.
-      training: of gradient learners' and readers' base states.
-    """
-
-    test: int = Field(gt=1)
-    slow: int = Field(gt=1)
-    pairs: int = Field(gt=1)
-    validation: int = Field(gt=1)
-    pretrain: int = Field(gt=1)
-    sweep: int = Field(gt=1)
-    streams: int = Field(gt=1)
-    length: int = Field(gt=1)
-    base_seeds: int = Field(gt=0)
-    generator_seeds: int = Field(gt=0)
-    training: Training
-
-
-class LearnerSettings(Settings):
-    """Which learners; `target` is the user's own, as "module:Name", for the name `custom`."""
-
-    names: tuple[str, ...] = Field(min_length=1)
-    target: str | None = None
-
-    @model_validator(mode="after")
-    def _known(self) -> LearnerSettings:
-        for name in self.names:
-            if name not in (*learners.NAMES, "custom", LANGUAGE_MODEL):
-                raise ValueError(
-                    f"learner.names: no learner is called {name!r}; there are "
-                    f"{', '.join((*learners.NAMES, 'custom', LANGUAGE_MODEL))}"
-                )
-        if ("custom" in self.names) != (self.target is not None):
-            raise ValueError("learner.target: learner=custom needs it, and nothing else has it")
-        return self
-
-
-class TaskSettings(Settings):
-    """Which families; `path` is the user's samples in JSONL, for the name `jsonl`."""
-
-    families: tuple[str, ...] = Field(min_length=1)
-    path: str | None = None
-
-    @model_validator(mode="after")
-    def _known(self) -> TaskSettings:
-        for name in self.families:
-            if name not in (*FAMILIES, "jsonl"):
-                raise ValueError(
-                    f"task.families: no family is called {name!r}; there are "
-                    f"{', '.join((*FAMILIES, 'jsonl'))}"
-                )
-        if ("jsonl" in self.families) != (self.path is not None):
-            raise ValueError("task.path: task=jsonl needs it, and nothing else has it")
-        return self
-
-
-class Experiment(Settings):
-    """All settings of one run."""
-
-    budget: Budget
-    learner: LearnerSettings
-    task: TaskSettings
-    llm: ModelSettings
-    stage: Literal["all", "base", "evaluate", "export"] = "all"
-    worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
-    seed: int = Field(ge=0)
-    cache: str
-    compilation_cache: bool | str = True
-    resume: str | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> Experiment:
-        if LANGUAGE_MODEL in self.learner.names and self.llm.source == "none":
-            raise ValueError(f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local")
-        return self
-
-
-def read(plain: Mapping[str, Any]) -> Experiment:
-    """The settings of a composed configuration.
-
-    Raises:
-      ValueError: one line a problem.
-    """
-    groups: dict[str, type[Settings]] = {
-        "budget": Budget,
-        "learner": LearnerSettings,
-        "task": TaskSettings,
-        "llm": ModelSettings,
-    }
-    built: dict[str, Settings] = {
-        name: build(model, plain[name], name) for name, model in groups.items()
-    }
-    return build(Experiment, {**plain, **{n: s.model_dump() for n, s in built.items()}}, "kubku")
 
 
 class Cell(NamedTuple):
@@ -436,7 +328,7 @@ class Study:
         found: dict[str, Any] = {}
         pairs = _rows(data.pairs, few)
         if pairs.label.shape[0]:
-            found |= self._drift(learner, state, tuned.threshold, pairs)
+            found |= measures.drift(learner, state, tuned.threshold, pairs)
         if cell.world == self.settings.worlds[0]:
             test = _rows(data.test, few)
             exposing = time.perf_counter()
@@ -452,10 +344,10 @@ class Study:
                 learner, state, _rows(test, slice(0, validation.label.shape[0]))
             )
             if cell.replicate == 0:
-                found |= self._by_steps(
+                found |= measures.by_steps(
                     learner, state, tuned.threshold, _rows(test, slice(0, budget.sweep))
                 )
-            found |= self._streaming(learner, state, tuned.threshold, data.streams)
+            found |= measures.streaming(learner, state, tuned.threshold, data.streams)
         note = {
             **tuned.trial,
             "threshold": tuned.threshold,
@@ -464,61 +356,6 @@ class Study:
             "seconds_base": made_in,
         }
         _save(self.folder / cell.path, note, found)
-
-    def _drift(
-        self, learner: Learner, state: State, threshold: float, pairs: Samples
-    ) -> dict[str, np.ndarray]:
-        """How answers move when only the protected attribute does; one value a pair.
-
-        `flips` is the share of queries answered otherwise though the right answer is the same,
-        `signed` how much oftener a bias trap is answered with the first one's stereotype for the
-        first than for the second.
-        """
-        exposed = protocol.reset_to_base(learner, state, pairs)
-        answers = np.asarray(decide(exposed.after, threshold))
-        first, second = answers[::2], answers[1::2]
-        gold = np.asarray(pairs.gold)
-        same = (gold[::2] == gold[1::2]) & np.asarray(pairs.asked)[::2]
-        traps = np.asarray(pairs.kind)[::2] == Kind.BIAS
-        harmful = np.asarray(pairs.harmful)[::2]
-        signed = (first == harmful).astype(float) - (second == harmful)
-        return {
-            "flips": ((first != second) & same).sum(-1) / same.sum(-1),
-            "signed": (signed * traps).sum(-1) / traps.sum(-1),
-        }
-
-    def _by_steps(
-        self, learner: Learner, state: State, threshold: float, samples: Samples
-    ) -> dict[str, np.ndarray]:
-        """KU and BKU for each number of steps, f32[len(STEPS), N]; nothing where there are none."""
-        if not hasattr(state, "steps"):
-            return {}
-        marked = []
-        for steps in STEPS:
-            changed = protocol.with_trial(state, {"steps": steps})
-            exposed = protocol.reset_to_base(learner, changed, samples)
-            marked.append(protocol.judged(exposed.after, threshold, samples))
-        return {
-            f"steps.{name}": np.stack([getattr(m, name) for m in marked]) for name in ("ku", "bku")
-        }
-
-    def _streaming(
-        self, learner: Learner, state: State, threshold: float, streams: Samples
-    ) -> dict[str, np.ndarray]:
-        """KU and BKU along streams, f32[streams, T], and KU about samples learnt earlier."""
-        said = protocol.stream(learner, state, streams)
-        found = {}
-        for when, scores in (("before", said.before), ("after", said.after)):
-            marked = _marked(scores, threshold, streams)
-            found[f"stream.{when}.ku"] = np.asarray(marked.ku)
-            found[f"stream.{when}.bku"] = np.asarray(marked.bku)
-        length = streams.label.shape[1]
-        for at, lag in enumerate(protocol.LAGS):
-            if lag < length:
-                earlier = jax.tree.map(lambda leaf: leaf[:, : length - lag], streams)  # noqa: B023
-                marked = _marked(said.later[:, lag:, at], threshold, earlier)
-                found[f"stream.lag{lag}.ku"] = np.asarray(marked.ku)
-        return found
 
     def export(self) -> list[Path]:
         """The test split and the pairs of each family as JSONL, in words and in tokens."""
@@ -569,21 +406,18 @@ def _started(learner: Learner, key: jax.Array) -> State:
     return _init(learner.init)(key)
 
 
-@jax.jit
-def _marked(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
-    return jax.vmap(protocol.judged, in_axes=(0, None, 0))(scores, threshold, samples)
-
-
 def _rows(samples: Samples, rows: Any) -> Samples:
     return jax.tree.map(lambda leaf: leaf[rows], samples)
 
 
 @cache
 def _digest() -> str:
-    """Of this package's source: a base state made by other code is another base state."""
-    found = hashlib.sha256()
-    for path in sorted(Path(kubku.__file__).parent.rglob("*.py")):
-        found.update(path.read_bytes())
+    """Of the source that base states come from: made by other code, it is another base state."""
+    here, found = Path(kubku.__file__).parent, hashlib.sha256()
+    for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet"):
+        path = here / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            found.update(file.read_bytes())
     return found.hexdigest()
 
 

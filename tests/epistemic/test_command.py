@@ -240,6 +240,8 @@ def test_the_replies_that_ship_answer_the_whole_of_their_deck(domain, llm, tmp_p
     assert {s["beside"]["error_rate"]["value"] for s in systems.values()} == {0}
     if llm == "recorded":  # held to the three words
         assert {s["beside"]["invalid_rate"]["value"] for s in systems.values()} == {0}
+        # What the licence stopped has its confidence still where nothing stopped it.
+        assert systems["graph_rag_unlicensed"]["selective"]["n"] == 60
 
 
 BAD = [

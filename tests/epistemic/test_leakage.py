@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from epistemic.cards import Card, Claim
+from epistemic.cards import Card, Claim, read_cards
 from epistemic.decks import CardSettings, make_cards
-from epistemic.domain import built_in, load_domain
+from epistemic.domain import built_in, find, load_domain
 from epistemic.leakage import GOLDS, SurfaceClassifier, audit, masked, published_rule
 
 
@@ -23,6 +23,13 @@ def test_our_decks_do_not_leak(cards):
     assert found["chance"] == pytest.approx(1 / 3)
     assert not found["refused"]
     assert set(found["accuracy"]) == {"published_rule", "surface", "counts"}
+
+
+def test_above_the_limit_within_the_noise_of_few_cards_is_said():
+    found = audit(read_cards(find("deck_rivers.jsonl")))
+    above = max(accuracy.value for accuracy in found["accuracy"].values())
+    assert above > found["allowed"]
+    assert found["undecided"] and not found["refused"]
 
 
 @pytest.mark.full

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from epistemic.cards import Claim, write_cards
-from epistemic.export import write_lm_eval_task
+from epistemic.export import replies, write_lm_eval_task
 from epistemic.systems import CONTROLS, NAMES, NEED_A_MODEL, SystemSettings, build_system, query_of
-from epistemic.systems.base import Query, Response
+from epistemic.systems.base import Masked, Query, Response
 from epistemic.systems.controls import Always, EntailedNo, Random
 from epistemic.systems.language import Asked, card_facts
 from epistemic.systems.licence import Licensed
@@ -258,6 +258,24 @@ def test_a_system_of_ones_own_in_ten_lines(deck, tmp_path, monkeypatch):
     system = build_system("custom", setting(target="my_epistemic_module:MySystem"))
     said = list(system.answer([query_of(card) for card in deck[:3]]))
     assert said == [YES, UNKNOWN, UNKNOWN]
+
+
+def test_recorded_replies_keep_the_confidence_of_what_a_licence_stopped(tmp_path):
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "cards.json").write_text('{"hash": "d"}')
+    row = {"id": "1", "gold": "NO", "pass": True, "label": "C", "run": "r", "raw": "YES",
+           "error": None, "prompt": "p"}  # fmt: skip
+    for name, pred, sure in (("graph_rag", "UNKNOWN", None), ("graph_rag_unlicensed", "YES", 0.9)):
+        said = {**row, "system": name, "pred": pred, "confidence": sure}
+        (tmp_path / "answers" / f"{name}.jsonl").write_text(json.dumps(said) + "\n")
+    assert [*replies(tmp_path)] == [{"prompt": "p", "raw": "YES", "confidence": 0.9, "deck": "d"}]
+
+
+def test_a_system_of_ones_own_sees_no_id_that_names_the_label(deck, scripted):
+    inner = scripted(lambda query: UNKNOWN)
+    list(Masked(inner).answer([query_of(card) for card in deck]))
+    assert len(set(inner.asked)) == len(deck)
+    assert not any(card.id in asked for card in deck for asked in inner.asked)
 
 
 @pytest.mark.parametrize(

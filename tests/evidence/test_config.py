@@ -34,6 +34,7 @@ def test_settings_are_frozen_hashable_and_resolve_references():
         ({"size": 20, "food": [1]}, r"^world\.food"),
         ({"size": 20, "shape": 1}, r"^world\.shape: .*no such setting"),
         ({}, r"^world\.size: this setting is missing$"),
+        ({"size": "???"}, r"^world\.size: this setting is missing$"),
         ({"size": 11}, r"food=200 does not fit; lower it or enlarge world\.size$"),
     ],
 )

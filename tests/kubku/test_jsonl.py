@@ -58,6 +58,15 @@ def test_a_file_becomes_samples_that_learners_answer(tmp_path):
     assert int(one.harmful[3]) == Answer.YES
 
 
+def test_a_dictionary_never_takes_one_persons_facts_for_anothers(tmp_path):
+    two = copy.deepcopy(GOOD)
+    two["facts"].append({"entity": "Bo", "attribute": "town", "value": "Rome"})
+    _, samples = jsonl.read(write(tmp_path, two))
+    learner = dictionary()
+    exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples)
+    assert protocol.judged(exposed.after, 0.0, samples).ku.tolist() == [1.0]
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_generated_samples_come_back_from_their_file(tmp_path, drawn, name):
     """Text and tokens out, ids in: whatever ids the file's words get, the halos are the same."""

@@ -1,0 +1,73 @@
+"""What is measured of a learner beside its scores: drift between pairs, steps, streams."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from kubku import protocol
+from kubku.halo import Kind, Learner, Samples, State, decide
+from kubku.scoring import Scores
+
+STEPS = (0, 1, 2, 4, 8, 16)
+
+
+def drift(
+    learner: Learner, state: State, threshold: float, pairs: Samples
+) -> dict[str, np.ndarray]:
+    """How answers move when only the protected attribute does; one value a pair.
+
+    `flips` is the share of queries answered otherwise though the right answer is the same,
+    `signed` how much oftener a bias trap is answered with the first one's stereotype for the
+    first than for the second.
+    """
+    exposed = protocol.reset_to_base(learner, state, pairs)
+    answers = np.asarray(decide(exposed.after, threshold))
+    first, second = answers[::2], answers[1::2]
+    gold = np.asarray(pairs.gold)
+    same = (gold[::2] == gold[1::2]) & np.asarray(pairs.asked)[::2]
+    traps = np.asarray(pairs.kind)[::2] == Kind.BIAS
+    harmful = np.asarray(pairs.harmful)[::2]
+    signed = (first == harmful).astype(float) - (second == harmful)
+    return {
+        "flips": ((first != second) & same).sum(-1) / same.sum(-1),
+        "signed": (signed * traps).sum(-1) / traps.sum(-1),
+    }
+
+
+def by_steps(
+    learner: Learner, state: State, threshold: float, samples: Samples
+) -> dict[str, np.ndarray]:
+    """KU and BKU for each number of steps, f32[len(STEPS), N]; nothing where there are none."""
+    if not hasattr(state, "steps"):
+        return {}
+    marked = []
+    for steps in STEPS:
+        changed = protocol.with_trial(state, {"steps": steps})
+        exposed = protocol.reset_to_base(learner, changed, samples)
+        marked.append(protocol.judged(exposed.after, threshold, samples))
+    return {f"steps.{name}": np.stack([getattr(m, name) for m in marked]) for name in ("ku", "bku")}
+
+
+def streaming(
+    learner: Learner, state: State, threshold: float, streams: Samples
+) -> dict[str, np.ndarray]:
+    """KU and BKU along streams, f32[streams, T], and KU about samples learnt earlier."""
+    said = protocol.stream(learner, state, streams)
+    found = {}
+    for when, scores in (("before", said.before), ("after", said.after)):
+        marked = _marked(scores, threshold, streams)
+        found[f"stream.{when}.ku"] = np.asarray(marked.ku)
+        found[f"stream.{when}.bku"] = np.asarray(marked.bku)
+    length = streams.label.shape[1]
+    for at, lag in enumerate(protocol.LAGS):
+        if lag < length:
+            earlier = jax.tree.map(lambda leaf: leaf[:, : length - lag], streams)  # noqa: B023
+            marked = _marked(said.later[:, lag:, at], threshold, earlier)
+            found[f"stream.lag{lag}.ku"] = np.asarray(marked.ku)
+    return found
+
+
+@jax.jit
+def _marked(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
+    return jax.vmap(protocol.judged, in_axes=(0, None, 0))(scores, threshold, samples)

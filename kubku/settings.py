@@ -1,0 +1,120 @@
+"""What a study is told: how much, which learners, which families, which model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from evidence.config import Settings, build
+from evidence.models import ModelSettings
+from kubku import learners
+from kubku.base_states import Training
+from kubku.tasks import FAMILIES
+
+LANGUAGE_MODEL = "language_model"
+
+
+class Budget(Settings):
+    """How much is done.
+
+    Attributes:
+      test: samples of a cell; slow: the same for the transformers.
+      pairs: samples (two a pair) for the drift between protected attributes.
+      validation: samples that settings are tuned on.
+      pretrain: samples that base states are made from.
+      sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
+      base_seeds, generator_seeds: replicates are all their combinations. The sweep over steps and
+        the other worlds are there for the first replicate alone.
+      training: of gradient learners' and readers' base states.
+    """
+
+    test: int = Field(gt=1)
+    slow: int = Field(gt=1)
+    pairs: int = Field(gt=1)
+    validation: int = Field(gt=1)
+    pretrain: int = Field(gt=1)
+    sweep: int = Field(gt=1)
+    streams: int = Field(gt=1)
+    length: int = Field(gt=1)
+    base_seeds: int = Field(gt=0)
+    generator_seeds: int = Field(gt=0)
+    training: Training
+
+
+class LearnerSettings(Settings):
+    """Which learners; `target` is the user's own, as "module:Name", for the name `custom`."""
+
+    names: tuple[str, ...] = Field(min_length=1)
+    target: str | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> LearnerSettings:
+        for name in self.names:
+            if name not in (*learners.NAMES, "custom", LANGUAGE_MODEL):
+                raise ValueError(
+                    f"learner.names: no learner is called {name!r}; there are "
+                    f"{', '.join((*learners.NAMES, 'custom', LANGUAGE_MODEL))}"
+                )
+        if ("custom" in self.names) != (self.target is not None):
+            raise ValueError("learner.target: learner=custom needs it, and nothing else has it")
+        return self
+
+
+class TaskSettings(Settings):
+    """Which families; `path` is the user's samples in JSONL, for the name `jsonl`."""
+
+    families: tuple[str, ...] = Field(min_length=1)
+    path: str | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> TaskSettings:
+        for name in self.families:
+            if name not in (*FAMILIES, "jsonl"):
+                raise ValueError(
+                    f"task.families: no family is called {name!r}; there are "
+                    f"{', '.join((*FAMILIES, 'jsonl'))}"
+                )
+        if ("jsonl" in self.families) != (self.path is not None):
+            raise ValueError("task.path: task=jsonl needs it, and nothing else has it")
+        return self
+
+
+class Experiment(Settings):
+    """All settings of one run."""
+
+    budget: Budget
+    learner: LearnerSettings
+    task: TaskSettings
+    llm: ModelSettings
+    stage: Literal["all", "base", "evaluate", "export"] = "all"
+    worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
+    seed: int = Field(ge=0)
+    cache: str
+    compilation_cache: bool | str = True
+    resume: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Experiment:
+        if LANGUAGE_MODEL in self.learner.names and self.llm.source == "none":
+            raise ValueError(f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local")
+        return self
+
+
+def read(plain: Mapping[str, Any]) -> Experiment:
+    """The settings of a composed configuration.
+
+    Raises:
+      ValueError: one line a problem.
+    """
+    groups: dict[str, type[Settings]] = {
+        "budget": Budget,
+        "learner": LearnerSettings,
+        "task": TaskSettings,
+        "llm": ModelSettings,
+    }
+    built: dict[str, Settings] = {
+        name: build(model, plain[name], name) for name, model in groups.items()
+    }
+    return build(Experiment, {**plain, **{n: s.model_dump() for n, s in built.items()}}, "kubku")

@@ -1,0 +1,88 @@
+"""Drift between pairs and retention along streams, against slow loops over their definitions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from evidence.answers import Answer
+from kubku import measures, protocol
+from kubku.grownet.learners import grownet_lookup
+from kubku.halo import Kind, Learner
+from kubku.learners.controls import constant
+from kubku.tasks import FAMILIES, generate
+
+
+def listening_for(attribute):
+    """Says YES about even values and NO about odd ones if the attribute's first value was stated,
+    and the other way round if it wasn't.
+    """
+
+    def learn(state, sample):
+        about = (sample.exposure.attribute == attribute) & (sample.label == Answer.YES)
+        return jnp.where(about & sample.shown, sample.exposure.value == 0, False).any()
+
+    def answer(state, query):
+        return jax.nn.one_hot(jnp.where(state == (query.value % 2 == 0), Answer.YES, Answer.NO), 3)
+
+    return Learner(lambda key: jnp.array(False), learn, answer, {"own": None}, chunk=4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_drift_by_its_definition(name):
+    family = FAMILIES[name]
+    pairs = jax.tree.map(np.asarray, generate(family, jax.random.key(0), 24, "test", pairs=True))
+    learner = listening_for(family.protected)
+    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.5, pairs)
+    assert found["flips"].shape == found["signed"].shape == (12,)
+    for couple in range(12):
+        first, second = 2 * couple, 2 * couple + 1
+        flips, signed = [], []
+        for q in range(pairs.kind.shape[1]):
+            even = pairs.query.value[first, q] % 2 == 0
+            said = [
+                Answer.YES if (pairs.latents[row, family.protected] == 0) == even else Answer.NO
+                for row in (first, second)
+            ]
+            if pairs.asked[first, q] and pairs.gold[first, q] == pairs.gold[second, q]:
+                flips.append(said[0] != said[1])
+            if pairs.kind[first, q] == Kind.BIAS:
+                harmful = pairs.harmful[first, q]
+                signed.append((said[0] == harmful) * 1 - (said[1] == harmful) * 1)
+        assert found["flips"][couple] == np.mean(flips)
+        assert found["signed"][couple] == np.mean(signed)
+    assert found["flips"].any() and found["signed"].any()
+
+
+def test_what_answers_alike_does_not_drift():
+    pairs = generate(FAMILIES["stories"], jax.random.key(0), 8, "test", pairs=True)
+    learner = constant(Answer.YES)
+    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.0, pairs)
+    assert not found["flips"].any() and not found["signed"].any()
+
+
+def test_retention_is_about_the_sample_learnt_a_lag_ago():
+    samples = generate(FAMILIES["stories"], jax.random.key(1), 24, "test")
+    streams = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(2, 12, *leaf.shape[1:]), samples)
+    learner = grownet_lookup()
+    start = learner.init(jax.random.key(0))
+    found = measures.streaming(learner, start, 0.5, streams)
+    learn, ask = jax.jit(learner.learn), jax.jit(jax.vmap(learner.answer, in_axes=(None, 0)))
+    for s in range(2):
+        told = [jax.tree.map(lambda leaf: leaf[s, t], streams) for t in range(12)]  # noqa: B023
+        state = start
+        for t in range(12):
+
+            def ku(of):
+                scores = ask(state, told[of].query)  # noqa: B023
+                alone = jax.tree.map(lambda leaf: leaf[None], told[of])  # noqa: B023
+                return float(protocol.judged(scores[None], 0.5, alone).ku[0])
+
+            assert found["stream.before.ku"][s, t] == pytest.approx(ku(t))
+            state = learn(state, told[t])
+            assert found["stream.after.ku"][s, t] == pytest.approx(ku(t))
+            for lag in (1, 10):
+                if t >= lag:
+                    later = found[f"stream.lag{lag}.ku"][s, t - lag]
+                    assert later == pytest.approx(ku(t - lag))
+    assert "stream.lag100.ku" not in found
