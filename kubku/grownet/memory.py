@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -18,8 +19,8 @@ from kubku.grownet.growth import Layer, LayerRule
 from kubku.grownet.slots import SPATIAL_BINS, SlotRule
 from kubku.halo import ATTRIBUTES, VALUES, Statement
 
-# Entities are numbers; at 1% of the anchor no two of the first hundred share a bin.
-_WHO_SLOT = SlotRule(limit=1, bin_width=(1.0,))
+# Entities are numbers; at 0.25% of the anchor no two of the first four hundred share a bin.
+_WHO_SLOT = SlotRule(limit=1, bin_width=(0.25,))
 _FACT_SLOT = SlotRule(limit=16, bin_width=(100.0, 100.0), anchor="origin", spatial=True)
 
 
@@ -35,18 +36,17 @@ class Memory(NamedTuple):
     facts: Layer
 
 
-def _rules(memory: Memory) -> tuple[LayerRule, LayerRule]:
-    room = memory.who.streak.shape[0]
-    return (
-        LayerRule(_WHO_SLOT, capacity=room, initial=1, patience=1),
-        LayerRule(_FACT_SLOT, capacity=room, initial=room),
-    )
+_ALONE = LayerRule(_FACT_SLOT, capacity=1, initial=1)
+
+
+def _who_rule(entities: int) -> LayerRule:
+    return LayerRule(_WHO_SLOT, capacity=entities, initial=1, patience=1)
 
 
 def empty(entities: int) -> Memory:
     """A memory of nothing, with room for facts about so many entities."""
     return Memory(
-        who=growth.empty(LayerRule(_WHO_SLOT, entities, 1, patience=1)),
+        who=growth.empty(_who_rule(entities)),
         facts=growth.empty(LayerRule(_FACT_SLOT, entities, entities)),
     )
 
@@ -56,16 +56,19 @@ def remember(memory: Memory, statement: Statement, stated: Array | bool) -> Memo
 
     Beyond 16 facts about an entity, or past the last entity there is room for, it is lost.
     """
-    who_rule, fact_rule = _rules(memory)
+    who_rule = _who_rule(memory.who.streak.shape[0])
     name = _name(statement.entity)
     who, recognised = growth.listen(memory.who, name, name[None], who_rule, stated)
-    facts, _ = growth.present(
-        memory.facts,
-        jnp.ones(fact_rule.capacity),
-        jnp.broadcast_to(_place(statement), (fact_rule.capacity, 2)),
-        fact_rule,
-        driven=recognised.landed,
-    )
+    # Nothing but the neuron that is gated can change: it hears the fact as a layer of its own.
+    row = jnp.argmax(recognised.landed)
+    rows = memory.facts.neurons, memory.facts.streak, memory.facts.bred_at
+    neuron, streak, bred_at = jax.tree.map(lambda leaf: leaf[row][None], rows)
+    alone = Layer(neuron, jnp.int32(1), streak, bred_at, memory.facts.tick)
+    gate = recognised.landed.any()
+    alone, _ = growth.present(alone, jnp.ones(1), _place(statement)[None], _ALONE, driven=gate)
+    heard = alone.neurons, alone.streak, alone.bred_at
+    neurons, streak, bred_at = jax.tree.map(lambda a, b: a.at[row].set(b[0]), rows, heard)
+    facts = memory.facts._replace(neurons=neurons, streak=streak, bred_at=bred_at)
     return Memory(growth.end_tick(who), growth.end_tick(facts))
 
 
@@ -75,7 +78,7 @@ def recall(memory: Memory, entity: Array) -> Array:
     Returns:
       f32[ATTRIBUTES, VALUES], slot strengths; 0 where nothing is. Changes nothing.
     """
-    who_rule, _ = _rules(memory)
+    who_rule = _who_rule(memory.who.streak.shape[0])
     name = jnp.broadcast_to(_name(entity), (who_rule.capacity,))
     recognised = growth.probe(memory.who, name, name[:, None], who_rule).familiar
     row = jnp.argmax(recognised)
