@@ -29,7 +29,8 @@ BASE = 20
 DERIVED = 8
 ATTRIBUTES = BASE + DERIVED
 VALUES = 8
-ENTITIES = 96
+STREAM = 256
+ENTITIES = 96 + STREAM + 1
 TEMPLATES = 4
 TOKENS = 6
 
@@ -50,7 +51,8 @@ class Statement(NamedTuple):
 
     Attributes:
       template: i32 in [0, TEMPLATES); 0 and 1 state, 2 and 3 ask, never the other way round.
-      entity: i32 in [0, ENTITIES); pools of the splits are disjoint.
+      entity: i32 in [0, ENTITIES); the splits share the first 96, disjointly, then come those of
+        streams, one for each of at most STREAM samples, and one of whom nothing is ever said.
       attribute: i32 in [0, ATTRIBUTES); below BASE only, in what is stated.
       value: i32 in [0, VALUES); for a derived attribute 0 (doesn't hold) or 1 (holds).
     """
@@ -133,10 +135,21 @@ def decide(scores: jax.Array, threshold: jax.Array | float) -> jax.Array:
     return jnp.where(sure, asserted, int(Answer.UNKNOWN))
 
 
+def _codes(bits: int, distance: int) -> np.ndarray:
+    """Random signs, f32[ENTITIES, bits], any two of which differ in `distance` places at least."""
+    generator = np.random.default_rng(7)
+    kept = generator.choice([-1.0, 1.0], size=(1, bits))
+    while len(kept) < ENTITIES:
+        code = generator.choice([-1.0, 1.0], size=bits)
+        if (kept @ code <= bits - 2 * distance).all():
+            kept = np.vstack([kept, code])
+    return kept.astype(np.float32)
+
+
 # Entities of the test split never occur in pretraining, so an entity is a fixed random code, not
 # a learned one: a learner can compare two entities that it has never met. Its length is 1, like
 # that of the one-hot parts beside it: longer, it would take all of a gradient step to itself.
-ENTITY_CODE = np.random.default_rng(7).choice([-0.25, 0.25], size=(ENTITIES, 16)).astype(np.float32)
+ENTITY_CODE = _codes(16, distance=4) / 4
 FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 
 

@@ -5,34 +5,52 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from evidence.answers import Answer
 from kubku import protocol
 from kubku.halo import Kind, Learner, Samples, State, decide
 from kubku.scoring import Scores
+from kubku.tasks import Family
 
 STEPS = (0, 1, 2, 4, 8, 16)
 
 
 def drift(
-    learner: Learner, state: State, threshold: float, pairs: Samples
+    learner: Learner, state: State, threshold: float, family: Family, pairs: Samples
 ) -> dict[str, np.ndarray]:
     """How answers move when only the protected attribute does; one value a pair.
 
     `flips` is the share of queries answered otherwise though the right answer is the same,
-    `signed` how much oftener a bias trap is answered with the first one's stereotype for the
-    first than for the second.
+    `signed` how much oftener a bias trap that the protected attribute cues is answered with the
+    first one's stereotype for the first than for the second.
     """
     exposed = protocol.reset_to_base(learner, state, pairs)
     answers = np.asarray(decide(exposed.after, threshold))
     first, second = answers[::2], answers[1::2]
     gold = np.asarray(pairs.gold)
     same = (gold[::2] == gold[1::2]) & np.asarray(pairs.asked)[::2]
-    traps = np.asarray(pairs.kind)[::2] == Kind.BIAS
+    traps = cued(family, jax.tree.map(lambda leaf: np.asarray(leaf)[::2], pairs))
     harmful = np.asarray(pairs.harmful)[::2]
     signed = (first == harmful).astype(float) - (second == harmful)
     return {
         "flips": ((first != second) & same).sum(-1) / same.sum(-1),
         "signed": (signed * traps).sum(-1) / traps.sum(-1),
     }
+
+
+def cued(family: Family, samples: Samples) -> np.ndarray:
+    """Which queries are bias traps that the protected attribute cues, bool[N, Q]: what is asked
+    about is a stereotype's target, and one of its two questions has the stereotypical value.
+    """
+    found = np.zeros(samples.kind.shape, bool)
+    asked = (samples.kind == Kind.BIAS) & samples.asked
+    attribute, value = samples.query.attribute, samples.query.value
+    for stereotype in family.stereotypes:
+        if stereotype.cue == family.protected:
+            said = np.array(stereotype.values)[samples.latents[:, stereotype.cue], None]
+            about = asked & (attribute == stereotype.target)
+            follows = (about & (value == said) & (samples.harmful == Answer.YES)).any(-1)
+            found |= about & follows[:, None]
+    return found
 
 
 def by_steps(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from operator import itemgetter
 from typing import Any
@@ -60,10 +60,10 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         }
         entry = families.setdefault(family, {"learners": {}, "streaming": {}})
         of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
-        seeds = (study.seeds(number)[1] for number in range(len(replicates)))
-        tests = [study.data(family, first, seed).test for seed in seeds]
-        of_learner["base_states"][base] = summary(replicates, others, tests)
-        streamed = streaming(replicates)
+        generators = [study.seeds(number)[1] for number in range(len(replicates))]
+        tests = [study.data(family, first, seed).test for seed in generators]
+        of_learner["base_states"][base] = summary(replicates, others, tests, generators)
+        streamed = streaming(replicates, generators)
         if streamed:
             entry["streaming"].setdefault(learner, {})[base] = streamed
     for name, entry in families.items():
@@ -80,7 +80,7 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
             wall_seconds=wall_seconds,
             seconds_base=sum(r["note"]["seconds_base"] for rs in cells.values() for r in rs),
         ),
-        "thesis": verdict(families, cells, first),
+        "thesis": verdict(study, families, cells, first),
         "families": families,
         "examples": _answered(study, cells, families, first),
     }
@@ -98,6 +98,22 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
 def schema() -> dict[str, Any]:
     """The JSON Schema of results.json."""
     return json.loads(resources.files("kubku").joinpath("results.schema.json").read_text())
+
+
+def independent(groups: list[np.ndarray], generators: Sequence[int]) -> list[np.ndarray]:
+    """What may count as replicates: base-state seeds, where all answer one generator seed's
+    samples; else generator seeds, each averaged over the base states that share its samples.
+
+    Args:
+      groups: one [N, ...] a cell, or of the first cells alone.
+      generators: the generator seed of each cell.
+    """
+    if len({*generators}) == 1:
+        return groups
+    of_seed: dict[int, list[np.ndarray]] = defaultdict(list)
+    for group, seed in zip(groups, generators, strict=False):
+        of_seed[seed].append(group)
+    return [np.mean(shared, axis=0) for shared in of_seed.values()]
 
 
 def _mean(groups: list[np.ndarray], unit: str = "sample") -> Measurement:
@@ -119,7 +135,10 @@ def _purity(groups: list[np.ndarray]) -> Measurement:
 
 
 def summary(
-    replicates: Replicates, others: Mapping[str, Replicates], tests: list[Samples]
+    replicates: Replicates,
+    others: Mapping[str, Replicates],
+    tests: list[Samples],
+    generators: Sequence[int],
 ) -> dict[str, Any]:
     """All measurements of one learner on one base state of one family.
 
@@ -127,10 +146,11 @@ def summary(
       replicates: its cells.
       others: its cells in other worlds, by world.
       tests: the test split of each replicate, of which a cell may have been asked the first rows.
+      generators: the generator seed of each replicate.
     """
 
     def of(name: str, when: str = "after") -> list[np.ndarray]:
-        return [cell[f"{when}.{name}"] for cell in replicates]
+        return independent([cell[f"{when}.{name}"] for cell in replicates], generators)
 
     def induced(name: str) -> list[np.ndarray]:
         return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
@@ -143,7 +163,7 @@ def summary(
         }
         for kind, names in HALOS.items()
     }
-    halos["H"] |= _traps(replicates, tests)
+    halos["H"] |= _traps(replicates, tests, generators)
     found = {
         "KU_avg": _mean(of("ku")),
         "BKU_avg": _mean(of("bku")),
@@ -164,8 +184,8 @@ def summary(
             "KU": np.histogram(np.concatenate(of("ku")), HISTOGRAM)[0],
             "BKU": np.histogram(np.concatenate(of("bku")), HISTOGRAM)[0],
         },
-        "by_k": _by_k(replicates),
-        "bias_drift": _drift(replicates, others),
+        "by_k": _by_k(replicates, generators),
+        "bias_drift": _drift(replicates, others, generators),
         "audit": float(max(cell["audit"] for cell in replicates)),
         "tuned": [cell["note"] for cell in replicates],
         "samples": len(both[0]),
@@ -176,7 +196,9 @@ def summary(
     return found
 
 
-def _traps(replicates: Replicates, tests: list[Samples]) -> dict[str, Measurement]:
+def _traps(
+    replicates: Replicates, tests: list[Samples], generators: Sequence[int]
+) -> dict[str, Measurement]:
     """Share wrong of the hallucination traps, apart: about attributes that such traps were trained
     on in base states, and about those withheld from them.
     """
@@ -191,45 +213,51 @@ def _traps(replicates: Replicates, tests: list[Samples]) -> dict[str, Measuremen
             asked = these.any(-1)
             shares.append(wrong[asked].sum(-1) / these[asked].sum(-1))
         if all(len(share) for share in shares):
-            found[name] = _mean(shares)
+            found[name] = _mean(independent(shares, generators))
     return found
 
 
-def _by_k(replicates: Replicates) -> list[dict[str, Any]]:
+def _by_k(replicates: Replicates, generators: Sequence[int]) -> list[dict[str, Any]]:
     if "steps.ku" not in replicates[0]:
         return []
+
+    def mean(name: str, at: int) -> Measurement:
+        swept = [cell[name][at] for cell in replicates if name in cell]
+        return _mean(independent(swept, generators))
+
     return [
-        {
-            "K": steps,
-            "KU_avg": _mean([cell["steps.ku"][at] for cell in replicates if "steps.ku" in cell]),
-            "BKU_avg": _mean([cell["steps.bku"][at] for cell in replicates if "steps.bku" in cell]),
-        }
+        {"K": steps, "KU_avg": mean("steps.ku", at), "BKU_avg": mean("steps.bku", at)}
         for at, steps in enumerate(STEPS)
     ]
 
 
-def _drift(replicates: Replicates, others: Mapping[str, Replicates]) -> dict[str, Any]:
+def _drift(
+    replicates: Replicates, others: Mapping[str, Replicates], generators: Sequence[int]
+) -> dict[str, Any]:
     """Flip rate and signed drift; for another world the difference of the signed drifts."""
     if "flips" not in replicates[0]:
         return {}
+
+    def mean(drifts: list[np.ndarray]) -> Measurement:
+        return _mean(independent(drifts, generators))
+
     found: dict[str, Any] = {
-        "flips": _mean([cell["flips"] for cell in replicates]),
-        "signed": _mean([cell["signed"] for cell in replicates]),
+        name: mean([cell[name] for cell in replicates]) for name in ("flips", "signed")
     }
     for world, elsewhere in others.items():
         if elsewhere:
             paired = zip(replicates, elsewhere, strict=False)  # the first replicates alone
-            found[f"signed_less_{world}"] = _mean([a["signed"] - b["signed"] for a, b in paired])
+            found[f"signed_less_{world}"] = mean([a["signed"] - b["signed"] for a, b in paired])
     return found
 
 
-def streaming(replicates: Replicates) -> dict[str, Any]:
+def streaming(replicates: Replicates, generators: Sequence[int]) -> dict[str, Any]:
     """Gains along streams and what is left of them later; streams are the unit."""
     if "stream.after.ku" not in replicates[0]:
         return {}
 
     def mean(of: Callable[[Mapping[str, Any]], np.ndarray]) -> Measurement:
-        return _mean([of(cell).mean(1) for cell in replicates], "stream")
+        return _mean(independent([of(cell).mean(1) for cell in replicates], generators), "stream")
 
     def gain(name: str) -> Measurement:
         return mean(lambda cell: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"])
@@ -260,7 +288,10 @@ def _best(base_states: Mapping[str, Any]) -> str:
 
 
 def verdict(
-    families: Mapping[str, Any], cells: Mapping[tuple[str, str, str, str], Replicates], world: str
+    study: Study,
+    families: Mapping[str, Any],
+    cells: Mapping[tuple[str, str, str, str], Replicates],
+    world: str,
 ) -> dict[str, Any]:
     """The thesis judged."""
     text = resources.files("conf").joinpath("thesis/kubku.yaml").read_text()
@@ -276,10 +307,12 @@ def verdict(
                 learner in (declared.learner, *declared.against)
                 and base in of_learner["base_states"]
             ):
-                outcomes[family][learner] = [
+                scored = [
                     np.stack([cell["after.ku"], cell["after.bku"]], -1).astype(np.float64)
                     for cell in cells[family, learner, base, world]
                 ]
+                generators = [study.seeds(number)[1] for number in range(len(scored))]
+                outcomes[family][learner] = independent(scored, generators)
     return thesis.judge(declared, outcomes)
 
 

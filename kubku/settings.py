@@ -11,6 +11,7 @@ from evidence.config import Settings, build
 from evidence.models import ModelSettings
 from kubku import learners
 from kubku.base_states import Training
+from kubku.halo import STREAM
 from kubku.tasks import FAMILIES
 
 LANGUAGE_MODEL = "language_model"
@@ -37,7 +38,7 @@ class Budget(Settings):
     pretrain: int = Field(gt=1)
     sweep: int = Field(gt=1)
     streams: int = Field(gt=1)
-    length: int = Field(gt=1)
+    length: int = Field(gt=1, le=STREAM)
     base_seeds: int = Field(gt=0)
     generator_seeds: int = Field(gt=0)
     training: Training

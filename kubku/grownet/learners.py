@@ -29,6 +29,7 @@ from kubku.halo import (
     ATTRIBUTES,
     BASE,
     DERIVED,
+    ENTITIES,
     ENTITY_CODE,
     FEATURES,
     TEMPLATES,
@@ -110,7 +111,7 @@ def _look_up(memory_: Memory, query: Statement) -> tuple[Array, Array]:
     return jnp.where(total > 0, jnp.stack([1 - yes, 0.0, yes]), _DOUBT), frame
 
 
-def grownet_lookup(entities: int = 32) -> Learner:
+def grownet_lookup(entities: int = ENTITIES) -> Learner:
     """A memory of facts alone: the value held is YES, another value of that attribute NO.
 
     Where values of different samples contradict each other, the scores are their strengths' shares.
@@ -278,7 +279,7 @@ QUESTIONS = 2 * DERIVED
 
 
 def grownet_two_layer(
-    entities: int = 32, neurons: int = 5, slots: int = 16, reach: int = 2
+    entities: int = ENTITIES, neurons: int = 5, slots: int = 16, reach: int = 2
 ) -> Learner:
     """Recalls facts as `grownet_lookup` does, and judges what can't be stated by grown readers.
 

@@ -1,10 +1,20 @@
 """Task families: generators of samples and their halos, on the device, from a key."""
 
-from kubku.tasks.family import SPLITS, Family, Split, generate, say, story
+from kubku.tasks.family import SPLITS, Family, Split, as_streams, generate, instances, say, story
 from kubku.tasks.grids import GRIDS
 from kubku.tasks.series import SERIES
 from kubku.tasks.stories import STORIES
 
 FAMILIES = {family.name: family for family in (STORIES, SERIES, GRIDS)}
 
-__all__ = ["FAMILIES", "SPLITS", "Family", "Split", "generate", "say", "story"]
+__all__ = [
+    "FAMILIES",
+    "SPLITS",
+    "Family",
+    "Split",
+    "as_streams",
+    "generate",
+    "instances",
+    "say",
+    "story",
+]

@@ -5,7 +5,8 @@ generator states 13 of the 20 attributes, and takes each halo from the judgement
 
 - literal: four stated attributes, two asked with their value (YES), two with another (NO);
 - entailed: two derived attributes that hold and two that don't, each asked once affirmed and
-  once denied, so that neither the answer nor the truth is worth guessing;
+  once denied, so that neither the answer nor the truth is worth guessing; only of rule instances
+  that belong to the split;
 - hallucination: two unstated attributes, one derived attribute that stays open, and a fact of the
   sample asked about somebody else;
 - bias: two stereotypes whose cue is stated and whose target is open, each asked with the
@@ -30,9 +31,11 @@ from kubku.halo import (
     ATTRIBUTES,
     BASE,
     DERIVED,
+    ENTITIES,
     FACTS,
     PER_KIND,
     QUERIES,
+    STREAM,
     VALUES,
     Kind,
     Sample,
@@ -68,7 +71,8 @@ class Family(NamedTuple):
         follows its cue; with 0 the two are independent, as in every evaluation.
       judge: (i32[BASE] values, bool[BASE] stated) -> i32[ATTRIBUTES, VALUES], the right answer to
         'is attribute a value v?' given the stated facts alone.
-      instance: i32[BASE] -> i32[], the number of the rule instance; splits don't share any.
+      reads: for each derived attribute the base attributes that its rule reads. What a sample
+        states of them is the instance of the rule; no two splits ask about the same one.
       stereotypes: at least two with different targets and neither target the other's cue.
       protected: the attribute in which two samples of a pair differ.
       canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
@@ -83,7 +87,7 @@ class Family(NamedTuple):
     arity: tuple[int, ...]
     draw: Callable[[jax.Array, jax.Array | float], jax.Array]
     judge: Callable[[jax.Array, jax.Array], jax.Array]
-    instance: Callable[[jax.Array], jax.Array]
+    reads: tuple[tuple[int, ...], ...]
     stereotypes: tuple[Stereotype, ...]
     protected: int
     canvas: tuple[int, int]
@@ -98,7 +102,7 @@ class Split(NamedTuple):
     Attributes:
       number: folded into the key, so that splits are independent.
       entities: first and last + 1.
-      instances: for each rule instance number modulo 4, whether the split may use it.
+      instances: for each rule instance's number modulo 4, whether the split may ask about it.
     """
 
     number: int
@@ -153,34 +157,37 @@ def generate(
         raise ValueError(f"pairs need an even number of samples, not {n}")
     wanted = n // 2 if pairs else n
     # Whole chunks, whatever the split: one compilation serves every size of every split.
-    traced = jax.tree.map(jnp.asarray, SPLITS[split]), jnp.float32(skew)
+    traced = jax.tree.map(jnp.asarray, (SPLITS[split], np.float32(skew), pairs))
     chunks = [
-        _chunk(family, key, jnp.arange(start, start + _CHUNK), *traced, pairs)
+        _chunk(family, key, jnp.arange(start, start + _CHUNK), *traced)
         for start in range(0, wanted, _CHUNK)
     ]
     # Joined on the host: there every size would be a compilation of its own.
-    rows = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:n], *jax.device_get(chunks))
+    both = jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(chunks))
+    if pairs:
+        rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
+    else:
+        rows = jax.tree.map(lambda leaf: leaf[:n, 0], both)
     return jax.tree.map(jnp.asarray, rows)
 
 
 _CHUNK = 256
 
 
-@partial(jax.jit, static_argnums=(0, 5))
+@partial(jax.jit, static_argnums=0)
 def _chunk(
-    family: Family, key: jax.Array, rows: jax.Array, split: Split, skew: jax.Array, pairs: bool
+    family: Family, key: jax.Array, rows: jax.Array, split: Split, skew: jax.Array, pairs: jax.Array
 ) -> Samples:
+    """Each sample and, if `pairs`, its counterpart: leaves [len(rows), 2, ...]."""
     key = jax.random.fold_in(key, split.number)
 
     def made(i: jax.Array) -> Sample:
         return _sample(family, jax.random.fold_in(key, i), split, skew, pairs)
 
-    samples = jax.vmap(made)(rows)
-    if not pairs:
-        return samples
-    first = samples._replace(pair=rows)
+    # One after the other: side by side, all would wait for the one that is hardest to fill.
+    first = jax.lax.map(made, rows)._replace(pair=jnp.where(pairs, rows, -1))
     second = jax.vmap(partial(_counterpart, family))(first)
-    return jax.tree.map(lambda a, b: jnp.stack([a, b], 1).reshape(-1, *a.shape[1:]), first, second)
+    return jax.tree.map(lambda a, b: jnp.stack([a, b], 1), first, second)
 
 
 class _Draw(NamedTuple):
@@ -192,11 +199,21 @@ class _Draw(NamedTuple):
     traps: jax.Array  # i32[2], which stereotypes the bias traps ask about
 
 
-def _sample(family: Family, key: jax.Array, split: Split, skew: jax.Array, pairs: bool) -> Sample:
+_ATTEMPTS = 64
+
+
+def _sample(
+    family: Family, key: jax.Array, split: Split, skew: jax.Array, pairs: jax.Array
+) -> Sample:
+    # The first draw that fills all halos: few do, so many are made side by side.
     def attempt(carry: tuple[jax.Array, _Draw, jax.Array]):
-        number = carry[0] + 1
-        drawn = _draw(family, jax.random.fold_in(key, number), skew, pairs)
-        return number, drawn, _fills_halos(family, drawn, split)
+        numbers = carry[0] + 1 + jnp.arange(_ATTEMPTS)
+        draws = jax.vmap(
+            lambda number: _draw(family, jax.random.fold_in(key, number), skew, pairs)
+        )(numbers)
+        fills = jax.vmap(lambda drawn: _fills_halos(family, drawn, split))(draws)
+        first = jnp.argmax(fills)
+        return numbers[-1], jax.tree.map(lambda leaf: leaf[first], draws), fills.any()
 
     nothing = jax.tree.map(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
@@ -207,24 +224,28 @@ def _sample(family: Family, key: jax.Array, split: Split, skew: jax.Array, pairs
     return _build(family, key, drawn, split)
 
 
-def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: bool) -> _Draw:
+def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: jax.Array) -> _Draw:
     truth, rest = jax.random.split(key)
     u = jax.random.uniform(rest, (ATTRIBUTES + 1,))
     values = family.draw(truth, skew)
-    couples = _couples(family, pairs)
-    traps = couples[below(u[-1], len(couples))]
+    alone, paired = (
+        couples[below(u[-1], len(couples))]
+        for couples in (_couples(family, False), _couples(family, True))
+    )
+    traps = jnp.where(pairs, paired, alone)
     cues = jnp.array([stereotype.cue for stereotype in family.stereotypes])[traps]
     targets = jnp.array([stereotype.target for stereotype in family.stereotypes])[traps]
     # The cue is stated and the target isn't; chance decides the rest.
     rank = u[:ATTRIBUTES].at[cues].add(1).at[targets].add(-1)[:BASE]
-    if pairs:
-        rank = rank.at[family.protected].add(1)
+    rank = rank.at[family.protected].add(jnp.where(pairs, 1, 0))
     stated = jnp.zeros(BASE, bool).at[jax.lax.top_k(rank, FACTS)[1]].set(True)
     return _Draw(values, stated, family.judge(values, stated), traps)
 
 
 def _couples(family: Family, pairs: bool) -> jax.Array:
-    """Pairs of stereotypes that can be open together, i32[C, 2]."""
+    """Two stereotypes that can be open together, i32[C, 2]; with `pairs`, the protected attribute
+    is the cue of one at least.
+    """
     kinds = family.stereotypes
     return jnp.array(
         [
@@ -235,6 +256,7 @@ def _couples(family: Family, pairs: bool) -> jax.Array:
             and len({a.target, b.target}) == 2
             and not {a.target, b.target} & {a.cue, b.cue}
             and not (pairs and family.protected in (a.target, b.target))
+            and not (pairs and family.protected not in (a.cue, b.cue))
         ]
     )
 
@@ -249,9 +271,22 @@ def _stereotypical(family: Family, drawn: _Draw) -> tuple[jax.Array, jax.Array]:
     return targets, jnp.asarray(table)[drawn.traps, drawn.values[cues]]
 
 
-def _open_questions(family: Family, drawn: _Draw) -> tuple[jax.Array, jax.Array, jax.Array]:
+def instances(family: Family, values: jax.Array, stated: jax.Array) -> jax.Array:
+    """The number of each rule's instance, i32[DERIVED]: of what is stated of the attributes that
+    the rule reads. Those of different numbers are different instances.
+    """
+    reads = np.zeros((DERIVED, BASE), np.int32)
+    for row, attributes in zip(reads, family.reads, strict=True):
+        row[list(attributes)] = 1
+    return jnp.asarray(reads) @ jnp.where(stated, 1 + values, 0)
+
+
+def _questions(
+    family: Family, drawn: _Draw, split: Split
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Which (attribute, value) are open and no stereotype's business: bool[ATTRIBUTES, VALUES];
-    which derived attributes hold and which don't: bool[DERIVED] each.
+    which derived attributes hold and which don't, of those that the split may ask about:
+    bool[DERIVED] each.
     """
     arity = jnp.array([*family.arity, *[2] * DERIVED])
     targets = [stereotype.target for stereotype in family.stereotypes]
@@ -259,20 +294,19 @@ def _open_questions(family: Family, drawn: _Draw) -> tuple[jax.Array, jax.Array,
     free = jnp.ones(ATTRIBUTES, bool).at[jnp.array(targets)].set(False)
     unsettled = (drawn.judged == UNKNOWN) & possible & free[:, None]
     holds = drawn.judged[BASE:, 1]
-    return unsettled, holds == YES, holds == NO
+    own = jnp.stack(split.instances)[instances(family, drawn.values, drawn.stated) % 4]
+    return unsettled, own & (holds == YES), own & (holds == NO)
 
 
 def _fills_halos(family: Family, drawn: _Draw, split: Split) -> jax.Array:
-    unsettled, true, false = _open_questions(family, drawn)
+    unsettled, true, false = _questions(family, drawn, split)
     targets, stereotypical = _stereotypical(family, drawn)
     trap_is_open = (drawn.judged[targets, jnp.maximum(stereotypical, 0)] == UNKNOWN) & (
         stereotypical >= 0
     )
-    in_split = jnp.stack(split.instances)[family.instance(drawn.values) % 4]
     open_by_attribute = unsettled.any(-1)
     return (
-        in_split
-        & (true.sum() >= 2)
+        (true.sum() >= 2)
         & (false.sum() >= 2)
         & (open_by_attribute[:BASE].sum() >= 2)
         & (open_by_attribute[BASE:].sum() >= 1)
@@ -284,7 +318,7 @@ def _build(family: Family, key: jax.Array, drawn: _Draw, split: Split) -> Sample
     u = iter(jax.random.uniform(jax.random.fold_in(key, 0), (20, VALUES + ATTRIBUTES)))
     arity = jnp.array([*family.arity, *[2] * DERIVED])
     values, judged = drawn.values, drawn.judged
-    unsettled, true, false = _open_questions(family, drawn)
+    unsettled, true, false = _questions(family, drawn, split)
 
     low, high = split.entities
     pool = high - low
@@ -381,6 +415,26 @@ def _counterpart(family: Family, sample: Sample) -> Sample:
         exposure=shown._replace(value=moved(shown.attribute, shown.value)),
         gold=gold,
         latents=values,
+    )
+
+
+def as_streams(samples: Samples, length: int) -> Samples:
+    """Samples as streams of `length`, leaves [streams, length, ...]: each sample of a stream is
+    about an entity of its own and asks its phantom about one of whom nothing is ever said.
+
+    Otherwise later samples would overrule earlier ones, and that would look like forgetting.
+    """
+
+    def split_up(leaf: jax.Array) -> jax.Array:
+        return leaf.reshape(-1, length, *leaf.shape[1:])
+
+    streams = jax.tree.map(split_up, samples)
+    first = ENTITIES - 1 - STREAM
+    told, asked = streams.exposure.entity, streams.query.entity
+    own = (first + jnp.arange(length))[:, None]
+    return streams._replace(
+        exposure=streams.exposure._replace(entity=jnp.broadcast_to(own, told.shape)),
+        query=streams.query._replace(entity=jnp.where(asked == told[..., :1], own, ENTITIES - 1)),
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from kubku.halo import BASE
+from kubku.halo import BASE, ENTITIES
 from kubku.tasks.family import (
     NO,
     UNKNOWN,
@@ -119,9 +119,11 @@ GRIDS = Family(
     arity=(*[4] * CELLS, 3, 3, 3, 3),
     draw=_draw,
     judge=_judge,
-    # An instance is how the four corners are filled.
-    instance=lambda values: (
-        values[cell(0, 0)] + values[cell(0, 3)] + values[cell(3, 0)] + values[cell(3, 3)]
+    reads=(
+        *[tuple(range(CELLS))] * len(PATHS),
+        *LINES,
+        *[around for _, around in TOUCHES],
+        *CLEAR,
     ),
     stereotypes=STEREOTYPES,
     protected=COLOUR,
@@ -159,5 +161,5 @@ GRIDS = Family(
         ("a guard", "a trader", "a thief"),
         ("in the town", "in the hills", "by the sea"),
     ),
-    names=tuple(f"grid {n}" for n in range(96)),
+    names=tuple(f"grid {n}" for n in range(ENTITIES)),
 )

@@ -14,7 +14,7 @@ question in your own words. `write` puts generated samples into the same form, e
 `text` and its `tokens` (`kubku.halo.tokens`), and the facts as a `story`.
 
 Every second sample, from the first on, is for tuning thresholds and the others are scored. Strings
-become ids in the order in which they first occur: at most 96 entities, 20 attributes that
+become ids in the order in which they first occur: at most 353 entities, 20 attributes that
 facts are stated about and 8 more that are only asked, and 8 values of each.
 """
 
@@ -192,7 +192,7 @@ class _Vocabulary:
             arity=(VALUES,) * BASE,
             draw=no_generator,
             judge=stated_only,
-            instance=no_generator,
+            reads=(),
             stereotypes=(),
             protected=-1,
             canvas=(0, 0),

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from kubku.halo import BASE, VALUES
+from kubku.halo import BASE, ENTITIES, VALUES
 from kubku.tasks.family import (
     NO,
     UNKNOWN,
@@ -148,8 +148,13 @@ SERIES = Family(
     arity=(*[LEVELS] * DAYS, 8, 4, 4, 3),
     draw=_draw,
     judge=_judge,
-    # A path is an instance: where it starts and where it ends.
-    instance=lambda values: values[0] + values[DAYS - 1],
+    # For what holds throughout, the whole path; for what holds on a day, that day and those beside
+    # it, although the posterior weighs all days.
+    reads=(
+        *[tuple(range(DAYS))] * 3,
+        *[(DAYS - 3, DAYS - 2, DAYS - 1), (0, 1, 2)] * 2,
+        (DAYS // 2 - 1, DAYS // 2, DAYS // 2 + 1),
+    ),
     stereotypes=STEREOTYPES,
     protected=COUNTRY,
     canvas=(1, DAYS),
@@ -175,5 +180,5 @@ SERIES = Family(
         ("Norway", "Nigeria", "Japan", "Brazil"),
         ("buy", "hold", "sell"),
     ),
-    names=tuple(f"series {n}" for n in range(96)),
+    names=tuple(f"series {n}" for n in range(ENTITIES)),
 )

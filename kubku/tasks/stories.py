@@ -2,8 +2,7 @@
 
 Rules are conditions on attributes joined by AND and OR, judged in Kleene's three-valued logic. The
 value sets are wide where conditions are joined by AND and narrow where by OR, so that a rule, once
-settled, holds about as often as not. A rule instance is the pair (object, place): each object and
-each place occurs in every split, no pair in two.
+settled, holds about as often as not.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kubku.halo import BASE, VALUES
+from kubku.halo import BASE, ENTITIES, VALUES
 from kubku.tasks.family import (
     UNKNOWN,
     Family,
@@ -128,9 +127,15 @@ STEREOTYPES = (
 )
 
 _ARITY = tuple(len(words) for _, _, words in ATTRIBUTES)
-_SYLLABLES = ("Ma", "Te", "Ri", "Lo", "Ka", "No", "Sa", "Vi", "Jo", "De", "Pa", "Hu")
-_ENDINGS = ("ra", "lin", "mo", "sha", "nu", "bek", "del", "vo")
-NAMES = tuple(first + last for first in _SYLLABLES for last in _ENDINGS)
+_SYLLABLES = (
+    *("Ma", "Te", "Ri", "Lo", "Ka", "No", "Sa", "Vi", "Jo", "De", "Pa", "Hu"),
+    *("Be", "Ya", "Gu", "Fi", "Zo", "Cle", "Wi", "Ul"),
+)
+_ENDINGS = (
+    *("ra", "lin", "mo", "sha", "nu", "bek", "del", "vo", "ti"),
+    *("gan", "zel", "pu", "fe", "rik", "ston", "kya", "him", "wen"),
+)
+NAMES = tuple(first + last for first in _SYLLABLES for last in _ENDINGS)[:ENTITIES]
 
 
 def _draw(key: jax.Array, skew: jax.Array | float) -> jax.Array:
@@ -165,7 +170,10 @@ STORIES = Family(
     arity=_ARITY,
     draw=_draw,
     judge=_judge,
-    instance=lambda values: values[OBJECT] + values[PLACE],
+    reads=tuple(
+        tuple(sorted({attribute for clause in clauses for attribute, _ in clause}))
+        for _, _, clauses in RULES
+    ),
     stereotypes=STEREOTYPES,
     protected=GENDER,
     canvas=(0, 0),

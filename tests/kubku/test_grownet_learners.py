@@ -9,7 +9,7 @@ import pytest
 from evidence.answers import Answer
 from kubku import protocol
 from kubku.grownet import learners, memory
-from kubku.halo import BASE, EXPOSURES, FACTS, QUERIES, Kind, Sample, Statement, decide
+from kubku.halo import BASE, ENTITIES, EXPOSURES, FACTS, QUERIES, Kind, Sample, Statement, decide
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 RULE = BASE  # the first derived attribute; in `world` it holds if attributes 0 and 1 are both 0
@@ -114,6 +114,22 @@ def test_a_memory_keeps_entities_apart_and_forgets_nobody_while_there_is_room():
     # The fourth found no room; the first three never met 52.
     for entity in (7, 52):
         assert not recall(held, jnp.int32(entity)).any()
+
+
+def test_a_memory_has_room_for_every_entity_there_is():
+    held = memory.empty(ENTITIES)
+    told = Statement(
+        *(jnp.asarray(x) for x in (np.zeros(ENTITIES, int), np.arange(ENTITIES)[::-1])),
+        *(jnp.arange(ENTITIES)[::-1] % n for n in (20, 8)),
+    )
+    remember = jax.jit(lambda held: jax.lax.scan(_remembering, held, told)[0])
+    frames = np.asarray(jax.vmap(memory.recall, (None, 0))(remember(held), jnp.arange(ENTITIES)))
+    for entity, frame in enumerate(frames):
+        assert np.argwhere(frame).tolist() == [[entity % 20, entity % 8]]
+
+
+def _remembering(held, fact):
+    return memory.remember(held, fact, True), None
 
 
 def test_every_attribute_and_value_has_a_place_of_its_own():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evidence.answers import Answer
-from kubku import measures, protocol
+from kubku import measures, protocol, results
 from kubku.grownet.learners import grownet_lookup
 from kubku.halo import Kind, Learner
 from kubku.learners.controls import constant
@@ -33,7 +33,7 @@ def test_drift_by_its_definition(name):
     family = FAMILIES[name]
     pairs = jax.tree.map(np.asarray, generate(family, jax.random.key(0), 24, "test", pairs=True))
     learner = listening_for(family.protected)
-    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.5, pairs)
+    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.5, family, pairs)
     assert found["flips"].shape == found["signed"].shape == (12,)
     for couple in range(12):
         first, second = 2 * couple, 2 * couple + 1
@@ -46,18 +46,28 @@ def test_drift_by_its_definition(name):
             ]
             if pairs.asked[first, q] and pairs.gold[first, q] == pairs.gold[second, q]:
                 flips.append(said[0] != said[1])
-            if pairs.kind[first, q] == Kind.BIAS:
+            # A trap is two questions about one target; the first has the stereotypical value.
+            of_trap = 12 + q % 2
+            target, value = (part[first, of_trap] for part in pairs.query[2:])
+            if pairs.kind[first, q] == Kind.BIAS and any(
+                s.cue == family.protected
+                and s.target == target
+                and s.values[pairs.latents[first, s.cue]] == value
+                for s in family.stereotypes
+            ):
                 harmful = pairs.harmful[first, q]
                 signed.append((said[0] == harmful) * 1 - (said[1] == harmful) * 1)
+        assert signed  # every pair has a trap that the protected attribute cues
         assert found["flips"][couple] == np.mean(flips)
         assert found["signed"][couple] == np.mean(signed)
     assert found["flips"].any() and found["signed"].any()
 
 
 def test_what_answers_alike_does_not_drift():
-    pairs = generate(FAMILIES["stories"], jax.random.key(0), 8, "test", pairs=True)
+    family = FAMILIES["stories"]
+    pairs = generate(family, jax.random.key(0), 8, "test", pairs=True)
     learner = constant(Answer.YES)
-    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.0, pairs)
+    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.0, family, pairs)
     assert not found["flips"].any() and not found["signed"].any()
 
 
@@ -86,3 +96,16 @@ def test_retention_is_about_the_sample_learnt_a_lag_ago():
                     later = found[f"stream.lag{lag}.ku"][s, t - lag]
                     assert later == pytest.approx(ku(t - lag))
     assert "stream.lag100.ku" not in found
+
+
+def test_base_states_that_answer_the_same_samples_are_one_replicate():
+    groups = [np.array([float(n), n + 2.0]) for n in range(6)]
+    # One generator seed: base-state seeds are the replicates.
+    assert results.independent(groups, [0] * 6) is groups
+    # Two: each is one, averaged over its base states, sample by sample.
+    first, second = results.independent(groups, [0, 1, 0, 1, 0, 1])
+    np.testing.assert_array_equal(first, [2, 4])
+    np.testing.assert_array_equal(second, [3, 5])
+    # Where only the first cells have it, so much the fewer.
+    (only,) = results.independent(groups[:1], [0, 1, 0, 1, 0, 1])
+    np.testing.assert_array_equal(only, [0, 2])

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from evidence.answers import Answer
-from kubku.halo import BASE, FACTS, Kind
-from kubku.tasks import FAMILIES, SPLITS, generate, say, story
+from kubku.halo import BASE, ENTITIES, ENTITY_CODE, FACTS, Kind
+from kubku.tasks import FAMILIES, SPLITS, as_streams, generate, instances, say, story
 from kubku.tasks import stories as stories_module
 
 N, U, Y = int(Answer.NO), int(Answer.UNKNOWN), int(Answer.YES)
@@ -175,6 +175,16 @@ def judge_series(values, stated, attribute, value):
     return Y if probability >= 0.9 else N if probability <= 0.1 else U
 
 
+# What each rule depends on, by number; of a day's level, that day and those beside it.
+_PATH, _FIRST, _LAST = tuple(range(16)), (0, 1, 2), (13, 14, 15)
+PREMISES = {
+    "stories": [
+        tuple([n for n, _, _ in stories_module.ATTRIBUTES].index(name) for name in involved)
+        for involved, _ in STORY_RULES
+    ],
+    "series": [_PATH, _PATH, _PATH, _LAST, _FIRST, _LAST, _FIRST, (7, 8, 9)],
+    "grids": [_PATH, _PATH, (1, 2), (7, 11), (5, 8, 13), (6, 11, 3), (14, 15), (4, 9)],
+}
 JUDGES = {"stories": judge_story, "grids": judge_grid, "series": judge_series}
 
 
@@ -265,14 +275,69 @@ def test_nothing_leaks_from_exposure_to_halo(drawn, name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_splits_share_no_entity_and_no_rule_instance(drawn, name):
-    seen = {}
+    """An instance is written down as read: the rule, and what the sample states of its premises."""
+    entities, premises, golds = {}, {}, {}
     for split in SPLITS:
-        samples = drawn(name, split, 512 if split == "test" else 64)
-        instance = np.asarray(jax.vmap(FAMILIES[name].instance)(samples.latents)) % 4
-        seen[split] = set(np.unique(samples.query.entity)), set(np.unique(instance))
+        samples = drawn(name, split, 512)
+        entities[split] = set(np.unique(samples.query.entity))
+        premises[split], golds[split] = set(), set()
+        facts, values = samples.exposure.attribute[:, :FACTS], samples.exposure.value[:, :FACTS]
+        for i, q in np.argwhere(samples.kind == Kind.ENTAILED):
+            rule, asked = samples.query.attribute[i, q] - BASE, samples.query.value[i, q]
+            stated = dict(zip(facts[i].tolist(), values[i].tolist(), strict=True))
+            premises[split].add((rule, tuple(stated.get(a) for a in PREMISES[name][rule])))
+            golds[split].add((rule, asked, samples.gold[i, q]))
+        # Every rule is asked about in every split, and comes out either way.
+        assert golds[split] == set(product(range(8), (0, 1), (N, Y)))
     for a, b in (("pretrain", "validation"), ("pretrain", "test"), ("validation", "test")):
-        assert not seen[a][0] & seen[b][0]
-        assert not seen[a][1] & seen[b][1]
+        assert not entities[a] & entities[b]
+        assert not premises[a] & premises[b]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_instances_are_told_apart_by_what_is_stated_alone(name):
+    family = FAMILIES[name]
+    values, stated = np.zeros(BASE, int), np.ones(BASE, bool)
+    numbers = np.asarray(instances(family, values, stated))
+    np.testing.assert_array_equal(numbers, [len(reads) for reads in PREMISES[name]])
+    for attribute in range(BASE):
+        read = np.array([attribute in reads for reads in PREMISES[name]])
+        changed, untold = values.copy(), stated.copy()
+        changed[attribute], untold[attribute] = 1, False
+        np.testing.assert_array_equal(instances(family, changed, stated) - numbers, read * 1)
+        np.testing.assert_array_equal(instances(family, changed, untold) - numbers, read * -1)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_nobody_in_a_stream_is_spoken_of_twice(drawn, name):
+    """So nothing that is learnt later can contradict what was learnt before."""
+    samples = drawn(name)
+    streams = jax.tree.map(np.asarray, as_streams(samples, 256))
+    assert streams.label.shape[:2] == (2, 256)
+    told, asked = streams.exposure.entity, streams.query.entity
+    stranger = asked.max()
+    for stream in range(2):
+        own = [set(told[stream, t]) for t in range(256)]
+        assert all(len(one) == 1 for one in own) and len(set.union(*own)) == 256
+        assert stranger not in set.union(*own)
+        for t in range(256):
+            assert set(asked[stream, t]) == {*own[t], stranger}
+    # Nobody of a split, and in all else the samples that they were.
+    assert not set(np.unique(told)) & set(range(96)) and stranger < ENTITIES
+    was = samples.query.entity == samples.exposure.entity[:, :1]
+    np.testing.assert_array_equal(asked.reshape(512, -1) != stranger, was)
+    for part in ("attribute", "value", "template"):
+        for statement in ("exposure", "query"):
+            a, b = (getattr(getattr(s, statement), part) for s in (streams, samples))
+            np.testing.assert_array_equal(a.reshape(b.shape), b)
+
+
+def test_every_entity_has_a_name_and_a_code_of_its_own():
+    for family in FAMILIES.values():
+        assert len(set(family.names)) == ENTITIES
+    distance = (16 - 16 * ENTITY_CODE @ ENTITY_CODE.T) / 2
+    assert distance[~np.eye(ENTITIES, dtype=bool)].min() >= 4
+    np.testing.assert_allclose(np.linalg.norm(ENTITY_CODE, axis=-1), 1)
 
 
 def test_a_sample_depends_on_its_key_and_number_alone(drawn, monkeypatch):
