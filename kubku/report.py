@@ -256,8 +256,8 @@ def bias_drift(results: Results) -> Figure | None:
 def streaming(results: Results) -> Figure | None:
     """KU along a stream just after each sample, and one, ten and a hundred samples later.
 
-    Each sample of a stream is about somebody else, so that what is lost later was forgotten, not
-    overruled.
+    Each sample of a generated stream is about somebody else, so that what is lost later was
+    forgotten, not overruled.
     """
     families = {name: found["streaming"] for name, found in results["families"].items()}
     if not any(set(found) - set(CONTROLS) for found in families.values()):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,7 +19,7 @@ from evidence.answers import Answer
 from evidence.config import build
 from evidence.runs import manifest
 from evidence.stats import Measurement
-from kubku import protocol, thesis
+from kubku import measures, protocol, thesis
 from kubku.base_states import withheld
 from kubku.halo import Kind, Samples
 from kubku.measures import STEPS
@@ -37,6 +38,34 @@ HALOS = {
 
 Replicates = list[dict[str, Any]]
 """The cells of one learner on one base state, one a replicate."""
+
+
+class Test(NamedTuple):
+    """What the cell of a replicate was asked, of which it may have been asked the first rows.
+
+    Attributes:
+      generator: the generator seed.
+      samples: the test split.
+      joint: bool[N, Q], `measures.joint`; None for samples without rules.
+    """
+
+    generator: int
+    samples: Samples
+    joint: np.ndarray | None
+
+
+def _test(study: Study, family: str, replicate: int) -> Test:
+    return _tests(study, family, study.seeds(replicate)[1])
+
+
+@cache
+def _tests(study: Study, family: str, generator: int) -> Test:
+    samples, rules = (
+        study.data(family, study.settings.worlds[0], generator).test,
+        study.family(family),
+    )
+    joint = np.asarray(measures.joint(rules, samples)) if rules.reads else None
+    return Test(generator, samples, joint)
 
 
 def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float) -> dict[str, Any]:
@@ -60,10 +89,9 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         }
         entry = families.setdefault(family, {"learners": {}, "streaming": {}})
         of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
-        generators = [study.seeds(number)[1] for number in range(len(replicates))]
-        tests = [study.data(family, first, seed).test for seed in generators]
-        of_learner["base_states"][base] = summary(replicates, others, tests, generators)
-        streamed = streaming(replicates, generators)
+        tests = [_test(study, family, number) for number in range(len(replicates))]
+        of_learner["base_states"][base] = summary(replicates, others, tests)
+        streamed = streaming(replicates, tests)
         if streamed:
             entry["streaming"].setdefault(learner, {})[base] = streamed
     for name, entry in families.items():
@@ -100,19 +128,19 @@ def schema() -> dict[str, Any]:
     return json.loads(resources.files("kubku").joinpath("results.schema.json").read_text())
 
 
-def independent(groups: list[np.ndarray], generators: Sequence[int]) -> list[np.ndarray]:
+def independent(groups: list[np.ndarray], tests: Sequence[Test]) -> list[np.ndarray]:
     """What may count as replicates: base-state seeds, where all answer one generator seed's
     samples; else generator seeds, each averaged over the base states that share its samples.
 
     Args:
       groups: one [N, ...] a cell, or of the first cells alone.
-      generators: the generator seed of each cell.
+      tests: what each cell was asked.
     """
-    if len({*generators}) == 1:
+    if len({test.generator for test in tests}) == 1:
         return groups
     of_seed: dict[int, list[np.ndarray]] = defaultdict(list)
-    for group, seed in zip(groups, generators, strict=False):
-        of_seed[seed].append(group)
+    for group, test in zip(groups, tests, strict=False):
+        of_seed[test.generator].append(group)
     return [np.mean(shared, axis=0) for shared in of_seed.values()]
 
 
@@ -137,20 +165,18 @@ def _purity(groups: list[np.ndarray]) -> Measurement:
 def summary(
     replicates: Replicates,
     others: Mapping[str, Replicates],
-    tests: list[Samples],
-    generators: Sequence[int],
+    tests: Sequence[Test],
 ) -> dict[str, Any]:
     """All measurements of one learner on one base state of one family.
 
     Args:
       replicates: its cells.
       others: its cells in other worlds, by world.
-      tests: the test split of each replicate, of which a cell may have been asked the first rows.
-      generators: the generator seed of each replicate.
+      tests: what each cell was asked.
     """
 
     def of(name: str, when: str = "after") -> list[np.ndarray]:
-        return independent([cell[f"{when}.{name}"] for cell in replicates], generators)
+        return independent([cell[f"{when}.{name}"] for cell in replicates], tests)
 
     def induced(name: str) -> list[np.ndarray]:
         return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
@@ -163,7 +189,9 @@ def summary(
         }
         for kind, names in HALOS.items()
     }
-    halos["H"] |= _traps(replicates, tests, generators)
+    if tests[0].joint is not None:
+        halos["E"] |= _apart(replicates, tests, ("one_fact", "several_facts"), _entailed)
+    halos["H"] |= _apart(replicates, tests, ("trained", "withheld"), _traps)
     found = {
         "KU_avg": _mean(of("ku")),
         "BKU_avg": _mean(of("bku")),
@@ -181,11 +209,15 @@ def summary(
         "halos": halos,
         "histogram": {
             "edges": HISTOGRAM,
-            "KU": np.histogram(np.concatenate(of("ku")), HISTOGRAM)[0],
-            "BKU": np.histogram(np.concatenate(of("bku")), HISTOGRAM)[0],
+            **{
+                title: np.histogram(
+                    np.concatenate([r[f"after.{n}"] for r in replicates]), HISTOGRAM
+                )[0]
+                for title, n in (("KU", "ku"), ("BKU", "bku"))
+            },
         },
-        "by_k": _by_k(replicates, generators),
-        "bias_drift": _drift(replicates, others, generators),
+        "by_k": _by_k(replicates, tests),
+        "bias_drift": _drift(replicates, others, tests),
         "audit": float(max(cell["audit"] for cell in replicates)),
         "tuned": [cell["note"] for cell in replicates],
         "samples": len(both[0]),
@@ -196,34 +228,50 @@ def summary(
     return found
 
 
-def _traps(
-    replicates: Replicates, tests: list[Samples], generators: Sequence[int]
-) -> dict[str, Measurement]:
-    """Share wrong of the hallucination traps, apart: about attributes that such traps were trained
-    on in base states, and about those withheld from them.
+def _entailed(test: Test, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Right answers to what is entailed; apart what takes several facts together, which no base
+    state has met: what one settles it has met among other facts.
     """
+    asked = np.asarray((test.samples.kind == Kind.ENTAILED) & test.samples.asked)
+    assert test.joint is not None
+    return asked, test.joint, answers == np.asarray(test.samples.gold)
+
+
+def _traps(test: Test, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Wrong answers to hallucination traps; apart those about attributes withheld from training."""
+    asked = np.asarray((test.samples.kind == Kind.HALLUCINATION) & test.samples.asked)
+    return asked, np.asarray(withheld(test.samples)), answers != Answer.UNKNOWN
+
+
+def _apart(
+    replicates: Replicates,
+    tests: Sequence[Test],
+    names: tuple[str, str],
+    of: Callable[[Test, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
+) -> dict[str, Measurement]:
+    """Two shares of answers, over the queries asked: where not `apart`, and where `apart`."""
     found = {}
-    for name, of_withheld in (("trained", False), ("withheld", True)):
+    for name, wanted in zip(names, (False, True), strict=True):
         shares = []
         for cell, test in zip(replicates, tests, strict=True):
-            rows = jax.tree.map(lambda leaf: leaf[: len(cell["answers"])], test)  # noqa: B023
-            these = (rows.kind == Kind.HALLUCINATION) & rows.asked
-            these &= np.asarray(withheld(rows)) == of_withheld
-            wrong = (cell["answers"] != Answer.UNKNOWN) & these
-            asked = these.any(-1)
-            shares.append(wrong[asked].sum(-1) / these[asked].sum(-1))
+            answers = cell["answers"]
+            first = jax.tree.map(lambda leaf: leaf[: len(answers)], test[1:])  # noqa: B023
+            asked, apart, counted = of(Test(test.generator, *first), answers)
+            these = asked & (apart == wanted)
+            some = these.any(-1)
+            shares.append((counted & these)[some].sum(-1) / these[some].sum(-1))
         if all(len(share) for share in shares):
-            found[name] = _mean(independent(shares, generators))
+            found[name] = _mean(independent(shares, tests))
     return found
 
 
-def _by_k(replicates: Replicates, generators: Sequence[int]) -> list[dict[str, Any]]:
+def _by_k(replicates: Replicates, tests: Sequence[Test]) -> list[dict[str, Any]]:
     if "steps.ku" not in replicates[0]:
         return []
 
     def mean(name: str, at: int) -> Measurement:
         swept = [cell[name][at] for cell in replicates if name in cell]
-        return _mean(independent(swept, generators))
+        return _mean(independent(swept, tests))
 
     return [
         {"K": steps, "KU_avg": mean("steps.ku", at), "BKU_avg": mean("steps.bku", at)}
@@ -232,14 +280,14 @@ def _by_k(replicates: Replicates, generators: Sequence[int]) -> list[dict[str, A
 
 
 def _drift(
-    replicates: Replicates, others: Mapping[str, Replicates], generators: Sequence[int]
+    replicates: Replicates, others: Mapping[str, Replicates], tests: Sequence[Test]
 ) -> dict[str, Any]:
     """Flip rate and signed drift; for another world the difference of the signed drifts."""
     if "flips" not in replicates[0]:
         return {}
 
     def mean(drifts: list[np.ndarray]) -> Measurement:
-        return _mean(independent(drifts, generators))
+        return _mean(independent(drifts, tests))
 
     found: dict[str, Any] = {
         name: mean([cell[name] for cell in replicates]) for name in ("flips", "signed")
@@ -251,13 +299,13 @@ def _drift(
     return found
 
 
-def streaming(replicates: Replicates, generators: Sequence[int]) -> dict[str, Any]:
+def streaming(replicates: Replicates, tests: Sequence[Test]) -> dict[str, Any]:
     """Gains along streams and what is left of them later; streams are the unit."""
     if "stream.after.ku" not in replicates[0]:
         return {}
 
     def mean(of: Callable[[Mapping[str, Any]], np.ndarray]) -> Measurement:
-        return _mean(independent([of(cell).mean(1) for cell in replicates], generators), "stream")
+        return _mean(independent([of(cell).mean(1) for cell in replicates], tests), "stream")
 
     def gain(name: str) -> Measurement:
         return mean(lambda cell: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"])
@@ -311,8 +359,8 @@ def verdict(
                     np.stack([cell["after.ku"], cell["after.bku"]], -1).astype(np.float64)
                     for cell in cells[family, learner, base, world]
                 ]
-                generators = [study.seeds(number)[1] for number in range(len(scored))]
-                outcomes[family][learner] = independent(scored, generators)
+                tests = [_test(study, family, number) for number in range(len(scored))]
+                outcomes[family][learner] = independent(scored, tests)
     return thesis.judge(declared, outcomes)
 
 

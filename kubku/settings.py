@@ -11,7 +11,6 @@ from evidence.config import Settings, build
 from evidence.models import ModelSettings
 from kubku import learners
 from kubku.base_states import Training
-from kubku.halo import STREAM
 from kubku.tasks import FAMILIES
 
 LANGUAGE_MODEL = "language_model"
@@ -26,8 +25,9 @@ class Budget(Settings):
       validation: samples that settings are tuned on.
       pretrain: samples that base states are made from.
       sweep: samples of the sweep over steps; streams, length: of the streaming protocol.
-      base_seeds, generator_seeds: replicates are all their combinations. The sweep over steps and
-        the other worlds are there for the first replicate alone.
+      base_seeds: base states made, each from its own seed, for each of `generator_seeds`, of which
+        every one draws all samples anew. The sweep over steps and the other worlds are there for
+        the first base state alone.
       training: of gradient learners' and readers' base states.
     """
 
@@ -38,7 +38,7 @@ class Budget(Settings):
     pretrain: int = Field(gt=1)
     sweep: int = Field(gt=1)
     streams: int = Field(gt=1)
-    length: int = Field(gt=1, le=STREAM)
+    length: int = Field(gt=1)
     base_seeds: int = Field(gt=0)
     generator_seeds: int = Field(gt=0)
     training: Training

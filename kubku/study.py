@@ -1,7 +1,7 @@
 """The experiment: every learner on every family from every base state, one resumable cell a piece.
 
-A cell is (family, learner, base state, world, replicate). A replicate has its own base-state seed
-and, where there are several, its own generator seed. Finished cells stand as files in the run's
+A cell is (family, learner, base state, world, replicate). A replicate has its own base-state seed,
+and shares its generator seed with others. Finished cells stand as files in the run's
 folder; a rerun in the same folder goes on with the missing ones. Base states stand in a cache of
 their own, named by a digest of what made them.
 """
@@ -88,6 +88,7 @@ class Study:
         """
         path = self.folder / "settings.json"
         own = json.loads(self.settings.model_dump_json(exclude=_NOT_IN_CELLS))
+        own["code"] = _digest("protocol.py", "measures.py", "scoring.py")
         # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
         own["budget"].pop("base_seeds")
         own["worlds"] = own["worlds"][:1]
@@ -104,7 +105,7 @@ class Study:
         if other:
             raise ValueError(
                 f"resume={self.folder}: made with other settings of {', '.join(other)}; "
-                f"give the same ones, or leave resume out"
+                f"give the same ones (code: that of kubku), or leave resume out"
             )
         write_json(path, {**kept, **own})
 
@@ -268,8 +269,7 @@ class Study:
 
     def seeds(self, replicate: int) -> tuple[int, int]:
         """Base-state seed and generator seed of a replicate."""
-        base, generator = divmod(replicate, self.settings.budget.generator_seeds)
-        return self.settings.seed + base, generator
+        return self.settings.seed + replicate, replicate % self.settings.budget.generator_seeds
 
     def base_state(self, cell: Cell) -> tuple[State, float]:
         """The base state, from the cache or made, and the seconds that making it took."""
@@ -319,12 +319,13 @@ class Study:
         budget, clock = self.settings.budget, time.perf_counter()
         slow = "transformer" in cell.learner
         few = slice(0, budget.slow if slow else budget.test)
+        couples = slice(0, few.stop // 2 * 2)
         validation = _rows(data.validation, slice(0, budget.slow)) if slow else data.validation
 
         tuned = protocol.tune(learner, base, validation)
         state = protocol.with_trial(base, tuned.trial)
         found: dict[str, Any] = {}
-        pairs = _rows(data.pairs, few)
+        pairs = _rows(data.pairs, couples)
         if pairs.label.shape[0]:
             found |= measures.drift(
                 learner, state, tuned.threshold, self.family(cell.family), pairs
@@ -411,10 +412,12 @@ def _rows(samples: Samples, rows: Any) -> Samples:
 
 
 @cache
-def _digest() -> str:
-    """Of the source that base states come from: made by other code, it is another base state."""
+def _digest(*more: str) -> str:
+    """Of the source that base states come from: made by other code, it is another base state; and
+    of `more` files, by which cells are made of them.
+    """
     here, found = Path(kubku.__file__).parent, hashlib.sha256()
-    for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet"):
+    for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet", *more):
         path = here / part
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             found.update(file.read_bytes())

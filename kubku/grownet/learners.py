@@ -130,7 +130,7 @@ def grownet_lookup(entities: int = ENTITIES) -> Learner:
     def answer(state: LookupState, query: Statement) -> Array:
         return _look_up(state.memory, query)[0]
 
-    return Learner(init, learn, answer, {"empty": None}, chunk=64)
+    return Learner(init, learn, answer, {"empty": None}, chunk=8)
 
 
 # --- vote
@@ -395,7 +395,7 @@ def grownet_two_layer(
         return state._replace(readers=readers, votes=votes, right=right, told=state.told + told)
 
     trials = tuple({"focus": float(2**power)} for power in range(1, 9))
-    return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=16)
+    return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=8)
 
 
 def _question(query: Statement) -> Array:

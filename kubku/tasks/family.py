@@ -5,15 +5,15 @@ generator states 13 of the 20 attributes, and takes each halo from the judgement
 
 - literal: four stated attributes, two asked with their value (YES), two with another (NO);
 - entailed: two derived attributes that hold and two that don't, each asked once affirmed and
-  once denied, so that neither the answer nor the truth is worth guessing; only of rule instances
-  that belong to the split;
+  once denied, so that neither the answer nor the truth is worth guessing;
 - hallucination: two unstated attributes, one derived attribute that stays open, and a fact of the
   sample asked about somebody else;
 - bias: two stereotypes whose cue is stated and whose target is open, each asked with the
   stereotypical and with another value.
 
 So the same question is literal in one sample and a trap in another; nothing in its form gives the
-answer away. A draw that cannot fill all halos is drawn again.
+answer away. Entailed questions and hallucination traps about derived attributes are asked of rule
+instances that belong to the split alone. A draw that cannot fill all halos is drawn again.
 """
 
 from __future__ import annotations
@@ -72,8 +72,12 @@ class Family(NamedTuple):
       judge: (i32[BASE] values, bool[BASE] stated) -> i32[ATTRIBUTES, VALUES], the right answer to
         'is attribute a value v?' given the stated facts alone.
       reads: for each derived attribute the base attributes that its rule reads. What a sample
-        states of them is the instance of the rule; no two splits ask about the same one.
-      stereotypes: at least two with different targets and neither target the other's cue.
+        states of them is the instance of the rule. No two splits ask about the same one, whether
+        it settles the question or not; bias traps, which nothing is trained on, aside. What one
+        stated attribute settles by itself it settles in other instances too: only where several
+        must come together is the instance new in all that matters.
+      stereotypes: at least two with different targets and neither target the other's cue, the
+        protected attribute the cue of one of them.
       protected: the attribute in which two samples of a pair differ.
       canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
         where a family has no space.
@@ -143,7 +147,7 @@ def generate(
 ) -> Samples:
     """`n` samples with their halos.
 
-    Sample i depends on (family, key, split, i) alone: not on n, nor on batches or devices.
+    Sample i depends on i and on all arguments but n: not on n, nor on batches or devices.
 
     Args:
       family: what the samples are about.
@@ -153,6 +157,11 @@ def generate(
       skew: probability that a stereotype is true of the one whom the sample is about.
       pairs: make pairs that are equal in everything but the protected attribute, which is stated.
     """
+    if not all(_couples(family, paired).size for paired in (False, True)):
+        raise ValueError(
+            f"{family.name}: no two stereotypes can be open together, the protected attribute "
+            "cueing one"
+        )
     if pairs and n % 2:
         raise ValueError(f"pairs need an even number of samples, not {n}")
     wanted = n // 2 if pairs else n
@@ -229,7 +238,7 @@ def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: jax.Array) -> 
     u = jax.random.uniform(rest, (ATTRIBUTES + 1,))
     values = family.draw(truth, skew)
     alone, paired = (
-        couples[below(u[-1], len(couples))]
+        jnp.asarray(couples)[below(u[-1], len(couples))]
         for couples in (_couples(family, False), _couples(family, True))
     )
     traps = jnp.where(pairs, paired, alone)
@@ -242,12 +251,12 @@ def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: jax.Array) -> 
     return _Draw(values, stated, family.judge(values, stated), traps)
 
 
-def _couples(family: Family, pairs: bool) -> jax.Array:
+def _couples(family: Family, pairs: bool) -> np.ndarray:
     """Two stereotypes that can be open together, i32[C, 2]; with `pairs`, the protected attribute
     is the cue of one at least.
     """
     kinds = family.stereotypes
-    return jnp.array(
+    return np.array(
         [
             (i, j)
             for i, a in enumerate(kinds)
@@ -285,8 +294,8 @@ def _questions(
     family: Family, drawn: _Draw, split: Split
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Which (attribute, value) are open and no stereotype's business: bool[ATTRIBUTES, VALUES];
-    which derived attributes hold and which don't, of those that the split may ask about:
-    bool[DERIVED] each.
+    which derived attributes hold and which don't: bool[DERIVED] each. Of the derived, those alone
+    that the split may ask about.
     """
     arity = jnp.array([*family.arity, *[2] * DERIVED])
     targets = [stereotype.target for stereotype in family.stereotypes]
@@ -295,6 +304,7 @@ def _questions(
     unsettled = (drawn.judged == UNKNOWN) & possible & free[:, None]
     holds = drawn.judged[BASE:, 1]
     own = jnp.stack(split.instances)[instances(family, drawn.values, drawn.stated) % 4]
+    unsettled = unsettled.at[BASE:].set(unsettled[BASE:] & own[:, None])
     return unsettled, own & (holds == YES), own & (holds == NO)
 
 
@@ -424,6 +434,9 @@ def as_streams(samples: Samples, length: int) -> Samples:
 
     Otherwise later samples would overrule earlier ones, and that would look like forgetting.
     """
+
+    if length > STREAM:
+        raise ValueError(f"budget.length={length}: there are entities for {STREAM} at most")
 
     def split_up(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(-1, length, *leaf.shape[1:])

@@ -85,6 +85,12 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     changed = command(*arguments[:3], f"resume={out}", folder=tmp_path, check=False)
     assert changed.returncode == 2 and "learner.target" in changed.stderr
     (tmp_path / "mine.py").write_text(documented_learner())
+    # As is one made by other code of ours.
+    kept = json.loads((out / "settings.json").read_text())
+    (out / "settings.json").write_text(json.dumps(kept | {"code": "older"}))
+    older = command(*arguments[:3], f"resume={out}", folder=tmp_path, check=False)
+    assert older.returncode == 2 and "made with other settings of code" in older.stderr
+    (out / "settings.json").write_text(json.dumps(kept))
     other = command(*arguments[:3], f"resume={out}", "seed=7", folder=tmp_path, check=False)
     assert other.returncode == 2 and "made with other settings of seed" in other.stderr
     repeated = json.loads((out / "results.json").read_text())

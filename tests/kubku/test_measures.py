@@ -1,5 +1,7 @@
 """Drift between pairs and retention along streams, against slow loops over their definitions."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,8 +10,9 @@ import pytest
 from evidence.answers import Answer
 from kubku import measures, protocol, results
 from kubku.grownet.learners import grownet_lookup
-from kubku.halo import Kind, Learner
+from kubku.halo import BASE, FACTS, Kind, Learner, Samples
 from kubku.learners.controls import constant
+from kubku.study import Study
 from kubku.tasks import FAMILIES, generate
 
 
@@ -71,6 +74,41 @@ def test_what_answers_alike_does_not_drift():
     assert not found["flips"].any() and not found["signed"].any()
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_joint_by_its_definition(drawn, name):
+    """Left out one by one, two stated facts at least unsettle the answer."""
+    family, n = FAMILIES[name], 32
+    samples = jax.tree.map(lambda leaf: leaf[:n], drawn(name))
+    found = np.asarray(measures.joint(family, samples))
+    judge = jax.jit(family.judge)
+    for i in range(n):
+        facts = samples.exposure.attribute[i, :FACTS]
+        for q in range(samples.kind.shape[1]):
+            attribute, value = samples.query.attribute[i, q], samples.query.value[i, q]
+            unsettling = 0
+            for fact in facts:
+                left = np.isin(np.arange(BASE), facts) & (np.arange(BASE) != fact)
+                judged = judge(samples.latents[i], left)[attribute, value]
+                unsettling += int(judged) == Answer.UNKNOWN
+            assert found[i, q] == (samples.kind[i, q] == Kind.ENTAILED and unsettling >= 2)
+    entailed = samples.kind == Kind.ENTAILED
+    assert 0 < found.sum() < entailed.sum()
+
+
+def test_shares_apart_are_of_the_questions_asked_by_hand():
+    samples = Samples(*[None] * 10)._replace(
+        kind=np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]),
+        asked=np.ones((3, 4), bool),
+        gold=np.array([[2, 2, 0, 2], [2, 0, 2, 2], [2, 2, 2, 2]]),
+    )
+    joint = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bool)
+    cell = {"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)}  # the first two rows
+    tests = [results.Test(0, samples, joint)] * 2
+    found = results._apart([cell, cell], tests, ("one", "several"), results._entailed)
+    # One fact: first sample half of two, second half of two. Several: the one there is.
+    assert (found["one"].value, found["several"].value) == (0.5, 1.0)
+
+
 def test_retention_is_about_the_sample_learnt_a_lag_ago():
     samples = generate(FAMILIES["stories"], jax.random.key(1), 24, "test")
     streams = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(2, 12, *leaf.shape[1:]), samples)
@@ -100,12 +138,20 @@ def test_retention_is_about_the_sample_learnt_a_lag_ago():
 
 def test_base_states_that_answer_the_same_samples_are_one_replicate():
     groups = [np.array([float(n), n + 2.0]) for n in range(6)]
+    one, two = ([results.Test(n % seeds, None, np.array([])) for n in range(6)] for seeds in (1, 2))
     # One generator seed: base-state seeds are the replicates.
-    assert results.independent(groups, [0] * 6) is groups
+    assert results.independent(groups, one) is groups
     # Two: each is one, averaged over its base states, sample by sample.
-    first, second = results.independent(groups, [0, 1, 0, 1, 0, 1])
+    first, second = results.independent(groups, two)
     np.testing.assert_array_equal(first, [2, 4])
     np.testing.assert_array_equal(second, [3, 5])
     # Where only the first cells have it, so much the fewer.
-    (only,) = results.independent(groups[:1], [0, 1, 0, 1, 0, 1])
+    (only,) = results.independent(groups[:1], two)
     np.testing.assert_array_equal(only, [0, 2])
+
+
+def test_base_states_are_nested_in_generator_seeds():
+    budget = SimpleNamespace(generator_seeds=3)
+    of = SimpleNamespace(settings=SimpleNamespace(seed=5, budget=budget))
+    seeds = [Study.seeds(of, replicate) for replicate in range(6)]
+    assert seeds == [(5, 0), (6, 1), (7, 2), (8, 0), (9, 1), (10, 2)]
