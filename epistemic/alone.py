@@ -191,21 +191,25 @@ class AloneJudge:
         found = np.stack([in_table(triples[:, 0]), saying, in_table(triples[:, 2])], axis=1)
         return np.where(places[:, None] >= 0, found, -1).astype(np.int32)
 
-    def kind(self, verdict: int, rule: int, stated: bool) -> str:
-        """A card's kind, see `Card`."""
-        if verdict == Verdict.UNKNOWN:
-            return "U_absent"
-        if verdict == Verdict.ENTAILED:
-            return "E_stated" if stated else "E_inferred"
-        return contradiction(self.names[rule])
+    def kinds(self, found: Alone) -> list[str]:
+        """Each card's kind, see `Card`."""
+        # Where no rule is broken, at -1, the last of these stands until the next lines.
+        kinds = np.array([*map(contradiction, self.names), ""], object)[found.rule]
+        kinds[found.verdict == Verdict.UNKNOWN] = "U_absent"
+        entailed = found.verdict == Verdict.ENTAILED
+        kinds[entailed] = np.where(found.stated[entailed], "E_stated", "E_inferred")
+        return kinds.tolist()
 
-    def proof(self, verdict: int, rule: int, clash: Sequence[int]) -> str:
-        """A card's proof in one line."""
-        s, saying, o = clash
+    def proofs(self, found: Alone) -> list[str]:
+        """Each card's proof in one line."""
         labels = self.table.labels
-        said = "" if s < 0 else f"{labels[s]} | {self.sayings[saying]} | {labels[o]}"
-        if verdict == Verdict.CONTRADICTORY:
-            return self.names[rule] + (f"; clashes with: {said}" if said else "")
+        said = [
+            f"{labels[s]} | {self.sayings[saying]} | {labels[o]}" if s >= 0 else ""
+            for s, saying, o in found.clash.tolist()
+        ]
+        for i in np.flatnonzero(found.verdict == Verdict.CONTRADICTORY).tolist():
+            clash = f"; clashes with: {said[i]}" if said[i] else ""
+            said[i] = self.names[found.rule[i]] + clash
         return said
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from evidence.runs import read_jsonl, write_text
+from evidence.runs import read_jsonl, write_bytes
 
 
 class Claim(NamedTuple):
@@ -79,24 +79,41 @@ class Card:
 
     def record(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        return {
-            "id": self.id,
-            "facts": self.facts,
-            "question": self.question,
-            "gold": self.gold,
-            "label": self.label,
-            "claim": {"subj": self.claim.subj, "pred": self.claim.pred, "obj": self.claim.obj},
-            "kind": self.kind,
-            "proof": self.proof,
-            "rules": self.rules,
-            "requires": self.requires,
-            "stated": self.stated,
-            "axioms": self.axioms,
-            "family": self.family,
-            "surface": self.surface,
-            "difficulty": self.difficulty,
-            "nearness": self.nearness,
-        }
+        return msgspec.structs.asdict(_line(self)) | {"claim": self.claim._asdict()}
+
+
+class _NamedClaim(msgspec.Struct, gc=False):
+    """A claim whose line names its terms; a tuple's would only list them."""
+
+    subj: str
+    pred: str
+    obj: str
+
+
+# A struct is written in half the time that a dictionary takes.
+_Line = msgspec.defstruct("_Line", [field.name for field in fields(Card)], gc=False)
+
+
+def _line(card: Card) -> msgspec.Struct:
+    """What a card's line says."""
+    return _Line(
+        card.id,
+        card.facts,
+        card.question,
+        card.gold,
+        card.label,
+        _NamedClaim(*card.claim),
+        card.kind,
+        card.proof,
+        card.rules,
+        card.requires,
+        card.stated,
+        card.axioms,
+        card.family,
+        card.surface,
+        card.difficulty,
+        card.nearness,
+    )
 
 
 _GOLDS = {"YES": "E", "NO": "C", "UNKNOWN": "U"}
@@ -106,12 +123,11 @@ _REQUIRED = ("id", "facts", "question", "gold", "label", "claim")
 
 def write_cards(path: str | Path, cards: Iterable[Card]) -> Path:
     """Write a deck as JSONL, one card a line, all or nothing."""
-    return write_text(path, _lines(cards).decode())
+    return write_bytes(path, _lines(cards))
 
 
 def _lines(cards: Iterable[Card]) -> bytes:
-    # One by one, so that no record outlives its line.
-    return b"".join([_ENCODER.encode(card.record()) + b"\n" for card in cards])
+    return _ENCODER.encode_lines(list(map(_line, cards)))
 
 
 def read_cards(path: str | Path) -> list[Card]:

@@ -58,6 +58,7 @@ class Compiled(NamedTuple):
     lookup: Index
     rows: Rows
     triples: np.ndarray  # i32[places, 3]: what each place says; pseudo-predicates included
+    by_predicate: dict[int, np.ndarray]  # i32[M, 3] each, in order: the same without those
     pseudo: dict[int, str]  # pseudo-predicate -> "not P" and the like
     names: list[str]  # of constraints, by number
     value_traits: dict[int, Constraint]  # trait -> the demand on a literal
@@ -140,7 +141,11 @@ class _Compiler:
         self.capacity = padded(self.terms + spare)
         self.closed = _closed(graph, constraints)
         # Rows of one predicate are asked for again and again: they lie side by side here.
-        self.grouped = self.closed[np.argsort(self.closed[:, 1], kind="stable")]
+        grouped = self.closed[np.argsort(self.closed[:, 1], kind="stable")]
+        numbers, starts = np.unique(grouped[:, 1], return_index=True)
+        parts = np.split(grouped, starts[1:]) if len(grouped) else []
+        self.by_predicate = dict(zip(numbers.tolist(), parts, strict=True))
+        self.members: dict[str, np.ndarray] = {}
         self.extra: list[np.ndarray] = []
         self.pseudo: dict[int, str] = {}
         self.traits = _Traits(self.terms)
@@ -164,22 +169,23 @@ class _Compiler:
         index = lay_out(triples, self.graph.rank, traits, self.capacity, room)
         rows = file(self.shelves, self.capacity, self.ids.get(TYPE, self.capacity))
         return Compiled(
-            index, rows, triples, self.pseudo, self.names, self.value_traits, self.violations
-        )
+            index, rows, triples, self.by_predicate, self.pseudo, self.names, self.value_traits,
+            self.violations,
+        )  # fmt: skip
 
     # Columns over terms.
 
     def _of(self, predicate: str) -> np.ndarray:
-        number = self.ids.get(predicate, -1)
-        column = self.grouped[:, 1]
-        return self.grouped[np.searchsorted(column, number) : np.searchsorted(column, number + 1)]
+        return self.by_predicate.get(self.ids.get(predicate, -1), self.closed[:0])
 
     def _members(self, name: str) -> np.ndarray:
         """bool[terms]: the instances of a class."""
-        types = self._of(TYPE)
-        column = np.zeros(self.terms, bool)
-        column[types[types[:, 2] == self.ids.get(name, -1), 0]] = True
-        return column
+        if name not in self.members:
+            types = self._of(TYPE)
+            column = np.zeros(self.terms, bool)
+            column[types[types[:, 2] == self.ids.get(name, -1), 0]] = True
+            self.members[name] = column
+        return self.members[name]
 
     def _targets(self, rule: Constraint) -> np.ndarray:
         """bool[terms]: the subjects that a constraint looks at."""

@@ -145,6 +145,26 @@ class Domain:
             return self.class_name(term)
         return self.name_of(term, predicate.unit)
 
+    def names(self, terms: np.ndarray, unit: str = "") -> np.ndarray:
+        """object[n]: `name_of` of each of the graph's terms, given as i32[n]."""
+        names, numbers = self._labels[terms], ~self.graph.is_name[terms]
+        distinct, places = np.unique(terms[numbers], return_inverse=True)
+        said = [_number_name(label, unit) for label in self._labels[distinct].tolist()]
+        names[numbers] = np.array(said, object)[places]
+        return names
+
+    def object_names(self, predicate: Predicate, terms: np.ndarray) -> np.ndarray:
+        """object[n]: `object_name` of each of the graph's terms, given as i32[n]."""
+        if predicate.iri != TYPE:
+            return self.names(terms, predicate.unit)
+        classes, places = np.unique(terms, return_inverse=True)
+        said = [self.class_name(self.graph.terms[term]) for term in classes.tolist()]
+        return np.array(said, object)[places]
+
+    @cached_property
+    def _labels(self) -> np.ndarray:
+        return np.array(self.graph.labels, object)
+
     def class_name(self, iri: str) -> str:
         """A class with its article, such as "a body of water"."""
         kind = self.classes.get(iri, _words(iri))
@@ -411,7 +431,7 @@ def _default_rule(
     if rule.kind == "datatype" and rule.value == (_INTEGER,):
         return f"The {label} of anything is a whole number."
     if rule.kind in _BOUND_WORDS:
-        bound = _number_name(split_literal(rule.value[0]), predicate.unit)
+        bound = _name_in(None, rule.value[0], predicate.unit)
         return f"The {label} of anything is {_BOUND_WORDS[rule.kind].format(bound)}."
     if rule.kind == "in" and len(rule.value) <= _LONGEST_LIST:
         names = sorted(_name_in(graph, value, predicate.unit) for value in rule.value)
@@ -431,14 +451,13 @@ def _name_in(graph: Graph | None, term: str, unit: str) -> str:
     """What a sentence calls a term of the graph, or one that it hasn't heard of."""
     parts = split_literal(term)
     if parts is not None:
-        return _number_name(parts, unit)
+        return _number_name(parts[0], unit)
     place = graph.ids.get(term) if graph is not None else None
     return graph.labels[place] if graph is not None and place is not None else _last_segment(term)
 
 
-def _number_name(parts: tuple[str, str | None, str | None] | None, unit: str) -> str:
+def _number_name(lexical: str, unit: str) -> str:
     """A literal's text, thousands of a number apart, with its unit."""
-    lexical = parts[0] if parts else ""
     if len(lexical) > 3 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
         lexical = f"{int(lexical):,}"
     return f"{lexical} {unit}".rstrip()

@@ -16,7 +16,7 @@ import numpy as np
 from epistemic.alone import Alone, AloneJudge, contradiction
 from epistemic.domain import Domain
 from epistemic.draws import Draws
-from epistemic.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families
+from epistemic.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families, among
 from epistemic.graph import TYPE, Graph
 from epistemic.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS
 from epistemic.lookup import Verdict
@@ -74,10 +74,9 @@ class Drawer(Families):
         super().__init__(domain, deck, seed)
         self.order = Draws(seed, 3)
         # Terms of one name are one for a reader.
-        names: dict[str, int] = {}
-        self.name = np.array(
-            [names.setdefault(label.casefold(), len(names)) for label in domain.graph.labels]
-        )
+        names = list(map(str.casefold, domain.graph.labels))
+        places = dict(zip(names, range(len(names)), strict=True))
+        self.name = np.fromiter(map(places.__getitem__, names), np.int32, len(names))
         self.taken = np.zeros(0, np.int64)
         found = (subject for v in self.whole.violations for subject in v.subjects)
         self._violators = np.array(sorted({self.ids[s] for s in found}), np.int32)
@@ -122,8 +121,8 @@ class Drawer(Families):
                 f"{setting}={per_type}: the graph gives {per_type - missing} of each label "
                 f"({could}); lower it or use a larger graph"
             )
-        return [self._kept(number, label, quota) for number, quota in quotas.items()
-                for label in "ECU" if quota]  # fmt: skip
+        return [batch for number, quota in quotas.items() if quota
+                for batch in self._kept(number, quota)]  # fmt: skip
 
     def _shares(self, open_: list[int], missing: int) -> dict[int, int]:
         """Spread cards evenly over sorts, and a sort's over its cells; whole numbers throughout."""
@@ -178,9 +177,10 @@ class Drawer(Families):
         said = self.lengths(things.ravel()).reshape(things.shape)
         return claimed * 10_000 + np.where(numbers, said, 0).sum(axis=1)
 
-    def _kept(self, number: int, label: str, quota: int) -> Batch:
-        """The first cards of a cell and label, as many as are wanted."""
-        return self.found[number, label].at(self._rows(number)[label][:quota])
+    def _kept(self, number: int, quota: int) -> list[Batch]:
+        """The first cards of a cell, as many of each label as are wanted."""
+        rows = self._rows(number)
+        return [self.found[number, label].at(rows[label][:quota]) for label in "ECU"]
 
     # Drawing.
 
@@ -188,18 +188,17 @@ class Drawer(Families):
         """Draw until every cell has its quota of each label or gives no more."""
         barren: Counter[int] = Counter()
         while True:
-            wanted = {}
+            wanted: dict[tuple[int, str], int] = {}
+            before: dict[int, int] = {}
             for number, quota in quotas.items():
                 if barren[number] >= _BARREN_ROUNDS:
                     continue
-                rows = self._rows(number)
-                for label in "ECU":
-                    missing = quota - len(rows[label])
-                    if missing > 0:
-                        wanted[number, label] = missing
+                for label, rows in self._rows(number).items():
+                    if len(rows) < quota:
+                        wanted[number, label] = quota - len(rows)
+                        before[number] = min(before.get(number, quota), len(rows))
             if not wanted:
                 return
-            before = {number: self._complete(number) for number, _ in wanted}
             fresh = self._round(wanted)
             for number, had in before.items():
                 needed = [label for n, label in wanted if n == number]
@@ -220,7 +219,7 @@ class Drawer(Families):
         jobs = list(wanted)
         job = np.repeat(np.arange(len(jobs)), sizes)
         keys = self._keys(claims)
-        rows = np.flatnonzero(~np.isin(keys, self.taken))
+        rows = np.flatnonzero(~among(self.taken, keys))
         rows = rows[self._true_and_known(jobs, job[rows], facts[rows], holds[rows], claims[rows])]
         rows = rows[np.sort(np.unique(keys[rows], return_index=True)[1])]
         # A few more than are missing: not every proposal is proved.
@@ -236,7 +235,7 @@ class Drawer(Families):
         which = np.array([number for number, _ in jobs], np.int32)[job]
         alone = self.alone.judge(self._rule_set[which], facts, holds, claims)
         proved = self._proved(jobs, job, alone)
-        fresh = {}
+        fresh, kept = {}, [self.taken]
         for i, (number, label) in enumerate(jobs):
             # The first of what is proved; what is over may be drawn again.
             mine = np.flatnonzero(proved & (job == i))
@@ -244,7 +243,7 @@ class Drawer(Families):
             self.proof_rates[number, label] = len(mine) / max(1, int((job == i).sum()))
             mine = mine[: wanted[number, label]]
             fresh[number, label] = len(mine)
-            self.taken = np.concatenate([self.taken, keys[mine]])
+            kept.append(keys[mine])
             if not len(mine):
                 continue
             cell = self.cells[number]
@@ -254,6 +253,7 @@ class Drawer(Families):
             )
             earlier = self.found.get((number, label))
             self.found[number, label] = batch if earlier is None else earlier.with_more(batch)
+        self.taken = np.sort(np.concatenate(kept))
         return fresh
 
     def _alone_judge(self) -> AloneJudge:
@@ -350,7 +350,7 @@ class Drawer(Families):
         who, held = self.holders(number).value_of(values, self.draws)
         size = len(self.deck.terms)
         known = self.spoken[number].triples.astype(np.int64)
-        there = np.isin(who * np.int64(size) + values, known[:, 0] * size + known[:, 2])
+        there = among(known[:, 0] * size + known[:, 2], who * np.int64(size) + values)
         return who, held & there
 
     def holders(self, number: int) -> BySubject:

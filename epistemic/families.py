@@ -17,7 +17,7 @@ from epistemic.compilation import allowed_terms
 from epistemic.constraints import BOUNDS, Constraint, inverse_name, symmetric_name
 from epistemic.domain import Domain, Predicate
 from epistemic.draws import Draws
-from epistemic.graph import TYPE, Graph, sorted_unique
+from epistemic.graph import TYPE, Graph
 from epistemic.layouts import LAYOUTS, Layout
 from epistemic.oracle import Oracle
 
@@ -122,8 +122,8 @@ class Families:
         self.whole = domain.oracle
         self.known = Oracle(deck, domain.constraints)
         self.ids = domain.graph.ids
-        self.spoken = _by_predicate(self.known, len(domain.graph.terms))
-        self.truth = _by_predicate(self.whole, len(domain.graph.terms))
+        self.spoken = _by_subject(self.known)
+        self.truth = _by_subject(self.whole)
         self._length = np.full(len(domain.graph.terms), -1)
 
     def relation(self, iri: str) -> Relation:
@@ -235,8 +235,9 @@ class Families:
     ) -> Predicate | None:
         """Another predicate that these subjects have, drawn from those that most of them have."""
         same = {iri for iri, _ in self.constraints.sayings(predicate.iri)}
+        ours = self._marked(subjects)
         shared = {
-            other.name: int(np.isin(self.relation(other.iri).there.subjects, subjects).sum())
+            other.name: int(ours[self.relation(other.iri).there.subjects].sum())
             for other in self.domain.predicates.values()
             if other.iri not in same
             and other.iri not in barred
@@ -269,7 +270,9 @@ class Families:
             return None
         forbidden = ~allowed_terms(self.domain.graph, rule)
         mine = self.relation(predicate.iri)
-        lengths = self.lengths(mine.there.triples[:, 2])
+        lengths = np.unique(self.lengths(mine.there.triples[:, 2]))
+        usual = self._marked(mine.there.triples[:, 2])
+        everyone = self._marked(self.truth[mine.predicate].subjects)
         compared = {predicate.iri} | {
             iri
             for other in self.constraints.rules
@@ -284,11 +287,10 @@ class Families:
             theirs = self.relation(other.iri)
             rows = theirs.there.triples
             # Values of the same sort: some of them are values here too.
-            alike = bool(np.isin(rows[:, 2], mine.there.triples[:, 2]).any())
+            alike = bool(usual[rows[:, 2]].any())
             if rule.kind == "in" and not alike:
                 continue
-            everyone = self.truth[mine.predicate].subjects
-            rows = rows[forbidden[rows[:, 2]] & np.isin(rows[:, 0], everyone)]
+            rows = rows[forbidden[rows[:, 2]] & everyone[rows[:, 0]]]
             if is_number:
                 # A name where a number belongs would be told by its form.
                 rows = rows[self.domain.graph.rank[rows[:, 2]] > 0]
@@ -305,10 +307,17 @@ class Families:
 
     def lengths(self, terms: np.ndarray) -> np.ndarray:
         """How long a sentence's numbers are; a sign makes another length."""
-        for term in np.unique(terms[self._length[terms] < 0]).tolist():
-            said = self.domain.name_of(self.domain.graph.terms[term])
-            self._length[term] = 2 * len(said) + said.startswith("-")
+        unread = terms[self._length[terms] < 0]
+        if len(unread):
+            names = self.domain.names(unread)
+            self._length[unread] = [2 * len(said) + said.startswith("-") for said in names]
         return self._length[terms]
+
+    def _marked(self, terms: np.ndarray) -> np.ndarray:
+        """bool[terms]: the terms that are among these."""
+        column = np.zeros(len(self.domain.graph.terms), bool)
+        column[terms] = True
+        return column
 
     def _class_cells(self) -> list[Cell]:
         """Claims that something is of a class, for each class that can be left unsaid of things
@@ -347,14 +356,13 @@ class Families:
     def _speaks_of(self, claimed: int) -> Relation | None:
         """A predicate with members of the class as its values, some of them untyped here."""
         types = self.truth[self.ids[TYPE]].triples
-        members = types[types[:, 2] == claimed, 0]
-        known = self.relation(TYPE).there.subjects
+        members = self._marked(types[types[:, 2] == claimed, 0])
+        known = self._marked(self.relation(TYPE).there.subjects)
         candidates = []
         for other in self.domain.predicates.values():
             relation = self.relation(other.iri)
-            values = np.unique(relation.there.triples[:, 2])
-            values = values[np.isin(values, members)]
-            if len(values) >= _SHARED_SUBJECTS and not np.isin(values, known).all():
+            values = self._marked(relation.there.triples[:, 2]) & members
+            if values.sum() >= _SHARED_SUBJECTS and (values & ~known).any():
                 candidates.append(relation)
         return candidates[int(self.draws.below(len(candidates), 1)[0])] if candidates else None
 
@@ -378,14 +386,14 @@ def _usual_rules(predicate: Predicate) -> tuple[Rule, ...]:
     return tuple(rule for rule in predicate.rules if rule[1][0].split("(")[0] not in _VALUE_KINDS)
 
 
-def _by_predicate(oracle: Oracle, terms: int) -> dict[int, BySubject]:
+def _by_subject(oracle: Oracle) -> dict[int, BySubject]:
     """All that a graph says, stated or inferred, by predicate."""
-    triples = oracle.compiled.triples
-    triples = triples[triples[:, 1] < terms]
-    by_predicate = sorted_unique(triples[:, [1, 0, 2]])[:, [1, 0, 2]]
-    numbers, starts = np.unique(by_predicate[:, 1], return_index=True)
-    ends = [*starts[1:].tolist(), len(triples)]
-    return {
-        int(number): BySubject(by_predicate[start:end])
-        for number, start, end in zip(numbers, starts.tolist(), ends, strict=True)
-    }
+    return {number: BySubject(rows) for number, rows in oracle.compiled.by_predicate.items()}
+
+
+def among(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """bool[n]: whether each key is one of those known, which are in order."""
+    places = np.searchsorted(known, keys)
+    found = places < len(known)
+    found[found] = known[places[found]] == keys[found]
+    return found

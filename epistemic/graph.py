@@ -340,12 +340,11 @@ def sorted_unique(triples: np.ndarray) -> np.ndarray:
         keys = (wide[:, 0] << (bits[1] + bits[2])) | (wide[:, 1] << bits[2]) | wide[:, 2]
         keys.sort()
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
-        columns = (
-            keys >> (bits[1] + bits[2]),
-            (keys >> bits[2]) & ((1 << bits[1]) - 1),
-            keys & ((1 << bits[2]) - 1),
-        )
-        return np.stack(columns, axis=1).astype(np.int32)
+        found = np.empty((len(keys), 3), np.int32)
+        found[:, 0] = keys >> (bits[1] + bits[2])
+        found[:, 1] = (keys >> bits[2]) & ((1 << bits[1]) - 1)
+        found[:, 2] = keys & ((1 << bits[2]) - 1)
+        return found
     order = np.lexsort((triples[:, 2], triples[:, 1], triples[:, 0]))
     triples = triples[order]
     fresh = np.ones(len(triples), bool)

@@ -239,7 +239,8 @@ def lay_out(
 ) -> Index:
     """The device's arrays for sorted, unique triples i32[T, 3]."""
     fresh = np.ones(len(triples), bool)
-    fresh[1:] = (triples[1:, :2] != triples[:-1, :2]).any(axis=1)
+    subjects, predicates, _ = triples.T
+    fresh[1:] = (subjects[1:] != subjects[:-1]) | (predicates[1:] != predicates[:-1])
     starts = np.flatnonzero(fresh)
     groups = padded(max(len(starts) + 1, room))
     places = padded(max(len(triples) + 1, room))

@@ -134,14 +134,19 @@ def plain(value: Any) -> Any:
 
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file so that a reader sees the old content or the new, never a part."""
+    return write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> Path:
+    """As `write_text`, of what is encoded already."""
     path = Path(path)
     if not is_first_process():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
