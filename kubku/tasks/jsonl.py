@@ -14,8 +14,8 @@ question in your own words. `write` puts generated samples into the same form, e
 `text` and its `tokens` (`kubku.halo.tokens`), and the facts as a `story`.
 
 Every second sample, from the first on, is for tuning thresholds and the others are scored. Strings
-become ids in the order in which they first occur: at most 353 entities, 20 attributes that
-facts are stated about and 8 more that are only asked, and 8 values of each.
+become ids in the order in which they first occur: at most 353 entities, 28 attributes of which
+facts are stated about 20, and 8 values of each.
 """
 
 from __future__ import annotations
@@ -144,12 +144,15 @@ class _Vocabulary:
 
     def _add(self, item: Mapping[str, Any], attributes: int) -> None:
         self._number(self.entities, item["entity"], ENTITIES, "entities")
-        # What is only asked about is numbered behind everything that is stated.
+        # What is only asked about is numbered behind everything that can be stated, while there is
+        # room; then behind what is stated.
         if item["attribute"] not in self.attributes and attributes == ATTRIBUTES:
+            if len(self.attributes) >= ATTRIBUTES:
+                raise ValueError(f"{self.path}: more than {ATTRIBUTES} attributes")
             asked = sum(number >= BASE for number in self.attributes.values())
-            if BASE + asked >= ATTRIBUTES:
-                raise ValueError(f"{self.path}: more than {ATTRIBUTES - BASE} unstated attributes")
-            self.attributes[item["attribute"]] = BASE + asked
+            behind = BASE + asked < ATTRIBUTES
+            number = BASE + asked if behind else len(self.attributes) - asked
+            self.attributes[item["attribute"]] = number
         self._number(self.attributes, item["attribute"], BASE, "stated attributes")
         values = self.values.setdefault(item["attribute"], {})
         self._number(values, item["value"], VALUES, f"values of {item['attribute']!r}")
