@@ -40,7 +40,7 @@ Replicates = list[dict[str, Any]]
 """The cells of one learner on one base state, one a replicate."""
 
 
-class Test(NamedTuple):
+class Asked(NamedTuple):
     """What the cell of a replicate was asked, of which it may have been asked the first rows.
 
     Attributes:
@@ -54,18 +54,16 @@ class Test(NamedTuple):
     joint: np.ndarray | None
 
 
-def _test(study: Study, family: str, replicate: int) -> Test:
-    return _tests(study, family, study.seeds(replicate)[1])
+def _asked(study: Study, family: str, replicates: int) -> list[Asked]:
+    return [_of_generator(study, family, study.seeds(number)[1]) for number in range(replicates)]
 
 
 @cache
-def _tests(study: Study, family: str, generator: int) -> Test:
-    samples, rules = (
-        study.data(family, study.settings.worlds[0], generator).test,
-        study.family(family),
-    )
+def _of_generator(study: Study, family: str, generator: int) -> Asked:
+    samples = study.data(family, study.settings.worlds[0], generator).test
+    rules = study.family(family)
     joint = np.asarray(measures.joint(rules, samples)) if rules.reads else None
-    return Test(generator, samples, joint)
+    return Asked(generator, samples, joint)
 
 
 def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float) -> dict[str, Any]:
@@ -89,7 +87,7 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         }
         entry = families.setdefault(family, {"learners": {}, "streaming": {}})
         of_learner = entry["learners"].setdefault(learner, {"base_states": {}})
-        tests = [_test(study, family, number) for number in range(len(replicates))]
+        tests = _asked(study, family, len(replicates))
         of_learner["base_states"][base] = summary(replicates, others, tests)
         streamed = streaming(replicates, tests)
         if streamed:
@@ -128,7 +126,7 @@ def schema() -> dict[str, Any]:
     return json.loads(resources.files("kubku").joinpath("results.schema.json").read_text())
 
 
-def independent(groups: list[np.ndarray], tests: Sequence[Test]) -> list[np.ndarray]:
+def independent(groups: list[np.ndarray], tests: Sequence[Asked]) -> list[np.ndarray]:
     """What may count as replicates: base-state seeds, where all answer one generator seed's
     samples; else generator seeds, each averaged over the base states that share its samples.
 
@@ -165,7 +163,7 @@ def _purity(groups: list[np.ndarray]) -> Measurement:
 def summary(
     replicates: Replicates,
     others: Mapping[str, Replicates],
-    tests: Sequence[Test],
+    tests: Sequence[Asked],
 ) -> dict[str, Any]:
     """All measurements of one learner on one base state of one family.
 
@@ -177,6 +175,10 @@ def summary(
 
     def of(name: str, when: str = "after") -> list[np.ndarray]:
         return independent([cell[f"{when}.{name}"] for cell in replicates], tests)
+
+    def histogram(name: str) -> np.ndarray:
+        scores = np.concatenate([cell[f"after.{name}"] for cell in replicates])
+        return np.histogram(scores, HISTOGRAM)[0]
 
     def induced(name: str) -> list[np.ndarray]:
         return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
@@ -209,12 +211,8 @@ def summary(
         "halos": halos,
         "histogram": {
             "edges": HISTOGRAM,
-            **{
-                title: np.histogram(
-                    np.concatenate([r[f"after.{n}"] for r in replicates]), HISTOGRAM
-                )[0]
-                for title, n in (("KU", "ku"), ("BKU", "bku"))
-            },
+            "KU": histogram("ku"),
+            "BKU": histogram("bku"),
         },
         "by_k": _by_k(replicates, tests),
         "bias_drift": _drift(replicates, others, tests),
@@ -228,7 +226,7 @@ def summary(
     return found
 
 
-def _entailed(test: Test, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _entailed(test: Asked, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Right answers to what is entailed; apart what takes several facts together, which no base
     state has met: what one settles it has met among other facts.
     """
@@ -237,7 +235,7 @@ def _entailed(test: Test, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return asked, test.joint, answers == np.asarray(test.samples.gold)
 
 
-def _traps(test: Test, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _traps(test: Asked, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Wrong answers to hallucination traps; apart those about attributes withheld from training."""
     asked = np.asarray((test.samples.kind == Kind.HALLUCINATION) & test.samples.asked)
     return asked, np.asarray(withheld(test.samples)), answers != Answer.UNKNOWN
@@ -245,9 +243,9 @@ def _traps(test: Test, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 def _apart(
     replicates: Replicates,
-    tests: Sequence[Test],
+    tests: Sequence[Asked],
     names: tuple[str, str],
-    of: Callable[[Test, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    of: Callable[[Asked, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
 ) -> dict[str, Measurement]:
     """Two shares of answers, over the queries asked: where not `apart`, and where `apart`."""
     found = {}
@@ -256,7 +254,7 @@ def _apart(
         for cell, test in zip(replicates, tests, strict=True):
             answers = cell["answers"]
             first = jax.tree.map(lambda leaf: leaf[: len(answers)], test[1:])  # noqa: B023
-            asked, apart, counted = of(Test(test.generator, *first), answers)
+            asked, apart, counted = of(Asked(test.generator, *first), answers)
             these = asked & (apart == wanted)
             some = these.any(-1)
             shares.append((counted & these)[some].sum(-1) / these[some].sum(-1))
@@ -265,7 +263,7 @@ def _apart(
     return found
 
 
-def _by_k(replicates: Replicates, tests: Sequence[Test]) -> list[dict[str, Any]]:
+def _by_k(replicates: Replicates, tests: Sequence[Asked]) -> list[dict[str, Any]]:
     if "steps.ku" not in replicates[0]:
         return []
 
@@ -280,7 +278,7 @@ def _by_k(replicates: Replicates, tests: Sequence[Test]) -> list[dict[str, Any]]
 
 
 def _drift(
-    replicates: Replicates, others: Mapping[str, Replicates], tests: Sequence[Test]
+    replicates: Replicates, others: Mapping[str, Replicates], tests: Sequence[Asked]
 ) -> dict[str, Any]:
     """Flip rate and signed drift; for another world the difference of the signed drifts."""
     if "flips" not in replicates[0]:
@@ -299,7 +297,7 @@ def _drift(
     return found
 
 
-def streaming(replicates: Replicates, tests: Sequence[Test]) -> dict[str, Any]:
+def streaming(replicates: Replicates, tests: Sequence[Asked]) -> dict[str, Any]:
     """Gains along streams and what is left of them later; streams are the unit."""
     if "stream.after.ku" not in replicates[0]:
         return {}
@@ -359,7 +357,7 @@ def verdict(
                     np.stack([cell["after.ku"], cell["after.bku"]], -1).astype(np.float64)
                     for cell in cells[family, learner, base, world]
                 ]
-                tests = [_test(study, family, number) for number in range(len(scored))]
+                tests = _asked(study, family, len(scored))
                 outcomes[family][learner] = independent(scored, tests)
     return thesis.judge(declared, outcomes)
 

@@ -33,7 +33,7 @@ from kubku.halo import Kind, Learner, Samples, State, decide
 from kubku.learners import language_model
 from kubku.scoring import score_batch
 from kubku.settings import LANGUAGE_MODEL, Experiment
-from kubku.tasks import FAMILIES, Family, as_streams, generate, jsonl, say, story
+from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
 
 WORLDS = {"skewed": 0.85, "balanced": 0.0}
 """Probability that a stereotype is true in the world that base states are trained in."""
@@ -252,20 +252,22 @@ class Study:
             rows = np.arange(budget.streams * budget.length) % n
             # What thresholds are tuned on isn't scored, unless there is nothing else.
             tuning, test = (_rows(own, slice(at, None, 2)) if n > 1 else own for at in (0, 1))
-            flowing = _rows(own, rows)
-            shape = budget.streams, budget.length
-            streams = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), flowing)
+            streams = self._streams(_rows(own, rows))
             return Data(own, tuning, test, _rows(own, np.arange(0)), streams)
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
-        family, apart = FAMILIES[name], jax.random.split(key, 2)
-        flowing = generate(family, apart[1], budget.streams * budget.length, "test")
+        family, (of_pairs, of_streams) = FAMILIES[name], jax.random.split(key, 2)
+        flowing = generate(family, of_streams, budget.streams * budget.length, "test")
         return Data(
             generate(family, key, budget.pretrain, "pretrain", skew=WORLDS[world]),
             generate(family, key, budget.validation, "validation"),
             generate(family, key, budget.test, "test"),
-            generate(family, apart[0], budget.pairs, "test", pairs=True),
-            as_streams(flowing, budget.length),
+            generate(family, of_pairs, budget.pairs, "test", pairs=True),
+            apart(self._streams(flowing)),
         )
+
+    def _streams(self, samples: Samples) -> Samples:
+        shape = self.settings.budget.streams, self.settings.budget.length
+        return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), samples)
 
     def seeds(self, replicate: int) -> tuple[int, int]:
         """Base-state seed and generator seed of a replicate."""

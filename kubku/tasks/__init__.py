@@ -1,6 +1,6 @@
 """Task families: generators of samples and their halos, on the device, from a key."""
 
-from kubku.tasks.family import SPLITS, Family, Split, as_streams, generate, instances, say, story
+from kubku.tasks.family import SPLITS, Family, Split, apart, generate, instances, say, story
 from kubku.tasks.grids import GRIDS
 from kubku.tasks.series import SERIES
 from kubku.tasks.stories import STORIES
@@ -12,7 +12,7 @@ __all__ = [
     "SPLITS",
     "Family",
     "Split",
-    "as_streams",
+    "apart",
     "generate",
     "instances",
     "say",

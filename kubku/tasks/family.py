@@ -428,20 +428,15 @@ def _counterpart(family: Family, sample: Sample) -> Sample:
     )
 
 
-def as_streams(samples: Samples, length: int) -> Samples:
-    """Samples as streams of `length`, leaves [streams, length, ...]: each sample of a stream is
-    about an entity of its own and asks its phantom about one of whom nothing is ever said.
+def apart(streams: Samples) -> Samples:
+    """Streams, leaves [streams, length, ...], whose samples are about an entity each of its own and
+    ask their phantom about one of whom nothing is ever said.
 
     Otherwise later samples would overrule earlier ones, and that would look like forgetting.
     """
-
+    length = streams.label.shape[1]
     if length > STREAM:
         raise ValueError(f"budget.length={length}: there are entities for {STREAM} at most")
-
-    def split_up(leaf: jax.Array) -> jax.Array:
-        return leaf.reshape(-1, length, *leaf.shape[1:])
-
-    streams = jax.tree.map(split_up, samples)
     first = ENTITIES - 1 - STREAM
     told, asked = streams.exposure.entity, streams.query.entity
     own = (first + jnp.arange(length))[:, None]

@@ -103,7 +103,7 @@ def test_shares_apart_are_of_the_questions_asked_by_hand():
     )
     joint = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bool)
     cell = {"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)}  # the first two rows
-    tests = [results.Test(0, samples, joint)] * 2
+    tests = [results.Asked(0, samples, joint)] * 2
     found = results._apart([cell, cell], tests, ("one", "several"), results._entailed)
     # One fact: first sample half of two, second half of two. Several: the one there is.
     assert (found["one"].value, found["several"].value) == (0.5, 1.0)
@@ -138,7 +138,9 @@ def test_retention_is_about_the_sample_learnt_a_lag_ago():
 
 def test_base_states_that_answer_the_same_samples_are_one_replicate():
     groups = [np.array([float(n), n + 2.0]) for n in range(6)]
-    one, two = ([results.Test(n % seeds, None, np.array([])) for n in range(6)] for seeds in (1, 2))
+    one, two = (
+        [results.Asked(n % seeds, None, np.array([])) for n in range(6)] for seeds in (1, 2)
+    )
     # One generator seed: base-state seeds are the replicates.
     assert results.independent(groups, one) is groups
     # Two: each is one, averaged over its base states, sample by sample.

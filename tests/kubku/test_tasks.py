@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from evidence.answers import Answer
 from kubku.halo import BASE, ENTITIES, ENTITY_CODE, FACTS, Kind
-from kubku.tasks import FAMILIES, SPLITS, as_streams, generate, instances, say, story
+from kubku.tasks import FAMILIES, SPLITS, apart, generate, instances, say, story
 from kubku.tasks import stories as stories_module
 
 N, U, Y = int(Answer.NO), int(Answer.UNKNOWN), int(Answer.YES)
@@ -317,7 +317,8 @@ def test_instances_are_told_apart_by_what_is_stated_alone(name):
 def test_nobody_in_a_stream_is_spoken_of_twice(drawn, name):
     """So nothing that is learnt later can contradict what was learnt before."""
     samples = drawn(name)
-    streams = jax.tree.map(np.asarray, as_streams(samples, 256))
+    streams = apart(jax.tree.map(lambda leaf: leaf.reshape(2, 256, *leaf.shape[1:]), samples))
+    streams = jax.tree.map(np.asarray, streams)
     assert streams.label.shape[:2] == (2, 256)
     told, asked = streams.exposure.entity, streams.query.entity
     stranger = asked.max()
