@@ -8,8 +8,11 @@ there is no collective in any program (on a CPU with fewer cores than devices on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import ContextVar
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import jax
@@ -19,6 +22,8 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 _AXIS = "runs"
+_own: ContextVar[jax.Device | None] = ContextVar("own", default=None)
+"""The device that a job of `side_by_side` has to itself."""
 
 
 def prepare(compilation_cache: bool | str = True) -> None:
@@ -187,6 +192,46 @@ class Lifted:
         return jax.jit(lifted, donate_argnums=self._donate, out_shardings=laid_out)
 
 
+def side_by_side(
+    function: Callable[[Any], None], jobs: Iterable[Any], program: Callable[[Any], Hashable]
+) -> None:
+    """`function(job)` for every job, as many at a time as this host has devices.
+
+    Each runs in a thread, on a device of its own, which is also all that `spread` lays anything
+    out on there. The first error is raised, and so is Ctrl-C; jobs under way are still finished.
+
+    Args:
+      function: what is to be done with a job; called from several threads.
+      jobs: in the order in which they are wanted.
+      program: what a job's programs are known by. Each device compiles its own, so jobs of one
+        program stay with one device as long as the others have something else to do.
+    """
+    waiting, owners, lock = [(job, program(job)) for job in jobs], dict[Hashable, Any](), Lock()
+
+    def take(device: jax.Device) -> tuple[Any, Hashable] | None:
+        with lock:
+            if not waiting:
+                return None
+            item = next((it for it in waiting if owners.get(it[1], device) is device), waiting[0])
+            owners.setdefault(item[1], device)
+            waiting.remove(item)
+            return item
+
+    def work(device: jax.Device) -> None:
+        _own.set(device)
+        with jax.default_device(device):
+            while (item := take(device)) is not None:
+                function(item[0])
+
+    pool = ThreadPoolExecutor()
+    try:
+        for ended in as_completed([pool.submit(work, it) for it in jax.local_devices()]):
+            ended.result()
+    finally:
+        waiting.clear()
+        pool.shutdown(wait=False)
+
+
 def at_one_time(num_runs: int) -> int:
     """How many runs of a population this host works on at any moment."""
     mesh = _mesh(num_runs)
@@ -203,8 +248,13 @@ def memory_available() -> int:
 
 
 def _mesh(num_blocks: int) -> Mesh:
-    """As many devices as there is work for; of several processes all, for each must take part."""
-    devices = jax.devices() if jax.process_count() > 1 else jax.devices()[:num_blocks]
+    """As many devices as there is work for; of several processes all, for each must take part; of
+    jobs `side_by_side` the job's own.
+    """
+    if (own := _own.get()) is not None:
+        devices = [own]
+    else:
+        devices = jax.devices() if jax.process_count() > 1 else jax.devices()[:num_blocks]
     return jax.make_mesh((len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices)
 
 

@@ -100,6 +100,7 @@ def of(learner: Learner, training: Training, learn: Learn | None = None) -> dict
 # and a pace has to change by factors while a weight changes by hundredths.
 HASTE = 10.0
 FIRST_PACE = 3.0
+_CHUNK = 8
 
 
 def _trained(learn: Learn, answer: Callable, training: Training, paced: bool) -> Make:
@@ -122,6 +123,13 @@ def _trained(learn: Learn, answer: Callable, training: Training, paced: bool) ->
 
         return jax.vmap(one)(samples).mean()
 
+    def slope(trained: Mapping[str, Any], state: State, samples: Samples) -> Any:
+        """The gradient of the loss, over few samples at a time: more outgrow the cache."""
+        size = math.gcd(training.batch, _CHUNK)
+        parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
+        slopes = jax.lax.map(lambda part: jax.grad(loss)(trained, state, part), parts)
+        return jax.tree.map(lambda leaf: leaf.mean(0), slopes)
+
     @jax.jit
     def make(state: State, samples: Samples, key: jax.Array) -> State:
         n = samples.label.shape[0]
@@ -130,7 +138,7 @@ def _trained(learn: Learn, answer: Callable, training: Training, paced: bool) ->
             trained, memory = carry
             rows = jax.random.randint(key, (training.batch,), 0, n)
             drawn = jax.tree.map(lambda leaf: leaf[rows], samples)
-            change, memory = optimiser.update(jax.grad(loss)(trained, state, drawn), memory)
+            change, memory = optimiser.update(slope(trained, state, drawn), memory)
             return (optax.apply_updates(trained, change), memory), None
 
         trained = {"params": state.params}

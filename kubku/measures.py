@@ -20,23 +20,26 @@ STEPS = (0, 1, 2, 4, 8, 16)
 def drift(
     learner: Learner, state: State, threshold: float, family: Family, pairs: Samples
 ) -> dict[str, np.ndarray]:
-    """How answers move when only the protected attribute does; one value a pair.
+    """How answers move when only a protected attribute does; one value a pair.
 
     `flips` is the share of queries answered otherwise though the right answer is the same,
-    `signed` how much oftener a bias trap that the protected attribute cues is answered with the
-    first one's stereotype for the first than for the second.
+    `signed` how much oftener a bias trap that this attribute cues is answered with the first one's
+    stereotype for the first than for the second, `moved` which attribute it is.
     """
     exposed = protocol.reset_to_base(learner, state, pairs)
     answers = np.asarray(decide(exposed.after, threshold))
     first, second = answers[::2], answers[1::2]
     gold = np.asarray(pairs.gold)
     same = (gold[::2] == gold[1::2]) & np.asarray(pairs.asked)[::2]
-    traps = cued(family, jax.tree.map(lambda leaf: np.asarray(leaf)[::2], pairs))
+    latents = np.asarray(pairs.latents)
+    moved = (latents[::2] != latents[1::2]).argmax(-1)
+    traps = cued(family, jax.tree.map(lambda leaf: np.asarray(leaf)[::2], pairs), moved)
     harmful = np.asarray(pairs.harmful)[::2]
     signed = (first == harmful).astype(float) - (second == harmful)
     return {
         "flips": ((first != second) & same).sum(-1) / same.sum(-1),
         "signed": (signed * traps).sum(-1) / traps.sum(-1),
+        "moved": moved,
     }
 
 
@@ -60,17 +63,17 @@ def joint(family: Family, samples: Samples) -> jax.Array:
     return jax.lax.map(of, samples, batch_size=64)
 
 
-def cued(family: Family, samples: Samples) -> np.ndarray:
-    """Which queries are bias traps that the protected attribute cues, bool[N, Q]: what is asked
-    about is a stereotype's target, and one of its two questions has the stereotypical value.
+def cued(family: Family, samples: Samples, moved: np.ndarray) -> np.ndarray:
+    """Which queries are bias traps that an attribute cues, i32[N] `moved` to bool[N, Q]: what is
+    asked about is a stereotype's target, and one of its two questions has the stereotypical value.
     """
     found = np.zeros(samples.kind.shape, bool)
     asked = (samples.kind == Kind.BIAS) & samples.asked
     attribute, value = samples.query.attribute, samples.query.value
     for stereotype in family.stereotypes:
-        if stereotype.cue == family.protected:
+        if stereotype.cue in family.protected:
             said = np.array(stereotype.values)[samples.latents[:, stereotype.cue], None]
-            about = asked & (attribute == stereotype.target)
+            about = asked & (attribute == stereotype.target) & (moved == stereotype.cue)[:, None]
             follows = (about & (value == said) & (samples.harmful == Answer.YES)).any(-1)
             found |= about & follows[:, None]
     return found
@@ -93,7 +96,7 @@ def by_steps(
 def streaming(
     learner: Learner, state: State, threshold: float, streams: Samples
 ) -> dict[str, np.ndarray]:
-    """KU and BKU along streams, f32[streams, T], and KU about samples learnt earlier."""
+    """KU and BKU along streams, f32[streams, T], and about samples learnt earlier."""
     said = protocol.stream(learner, state, streams)
     found = {}
     for when, scores in (("before", said.before), ("after", said.after)):
@@ -106,6 +109,7 @@ def streaming(
             earlier = jax.tree.map(lambda leaf: leaf[:, : length - lag], streams)  # noqa: B023
             marked = _marked(said.later[:, lag:, at], threshold, earlier)
             found[f"stream.lag{lag}.ku"] = np.asarray(marked.ku)
+            found[f"stream.lag{lag}.bku"] = np.asarray(marked.bku)
     return found
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from evidence import figures, load
 from evidence.report import render
 from evidence.runs import write_text
-from kubku.learners import CONTEXT, CONTROLS, GRADIENT, GROWNET, REPLAY
+from kubku.learners import ABLATED, CONTEXT, CONTROLS, GRADIENT, GROWNET, REPLAY
 
 Results = Mapping[str, Any]
 ANSWERS = ("no", "unknown", "yes", "invalid", "error")
@@ -20,6 +20,7 @@ _GROUPS = (
     ("read into a state", CONTEXT),
     ("GrowNet", GROWNET),
     ("gradient, replaying", REPLAY),
+    ("GrowNet, ablated", ABLATED),
 )
 
 
@@ -49,7 +50,15 @@ def draw(results: Results) -> dict[str, Figure | None]:
 
 
 # Each learner has its colour in every figure, and none of the thesis' shares one.
-_ORDER = (*GRADIENT, "grownet_two_layer", "grownet_vote", "grownet_lookup", *REPLAY, *CONTEXT)
+_ORDER = (
+    *GRADIENT,
+    "grownet_two_layer",
+    "grownet_vote",
+    "grownet_lookup",
+    *REPLAY,
+    *CONTEXT,
+    *ABLATED,
+)
 
 
 def _colour(learner: str) -> int:

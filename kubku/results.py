@@ -60,7 +60,7 @@ def _asked(study: Study, family: str, replicates: int) -> list[Asked]:
 
 @cache
 def _of_generator(study: Study, family: str, generator: int) -> Asked:
-    samples = study.data(family, study.settings.worlds[0], generator).test
+    samples = study.data(family, generator).test
     rules = study.family(family)
     joint = np.asarray(measures.joint(rules, samples)) if rules.reads else None
     return Asked(generator, samples, joint)

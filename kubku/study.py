@@ -8,13 +8,16 @@ their own, named by a digest of what made them.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +28,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import kubku
+from evidence.devices import side_by_side
 from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, measures, protocol
@@ -41,7 +45,7 @@ EXAMPLES = 6
 # A resumed run may add learners and families; its cells depend on neither.
 _NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
 HISTORY = 16
-"""Points in time at which a growing base state is counted."""
+"""Parts of the pretraining split after which a growing base state is counted."""
 
 
 class Cell(NamedTuple):
@@ -61,9 +65,8 @@ class Cell(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A family's samples for one generator seed."""
+    """A family's samples for one generator seed, but those that base states are made from."""
 
-    pretrain: Samples
     validation: Samples
     test: Samples
     pairs: Samples
@@ -76,6 +79,8 @@ class Study:
     def __init__(self, settings: Experiment, folder: Path, console: Console) -> None:
         self.settings, self.folder, self.console = settings, folder, console
         self._own: tuple[Family, Samples] | None = None
+        # Cells are made side by side; none of these may be.
+        self._drawing, self._keeping = defaultdict[str, Lock](Lock), Lock()
         if settings.task.path is not None:
             own, samples = jsonl.read(settings.task.path)
             self._own = own, jax.tree.map(np.asarray, samples)
@@ -123,15 +128,24 @@ class Study:
             MofNCompleteColumn(),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as bar:
+        silent = not self.console.is_terminal
+        with (
+            warnings.catch_warnings(),
+            Progress(*columns, console=self.console, disable=silent) as bar,
+        ):
             task = bar.add_task("kubku", total=len(cells))
-            for cell in cells:
+
+            def make(cell: Cell) -> None:
                 bar.update(task, description=" ".join(str(part) for part in cell[:3]))
                 if self.settings.stage == "base":
                     self.base_state(cell)
                 elif not (self.folder / cell.path).exists():
                     self.evaluate(cell)
                 bar.advance(task)
+
+            # orbax warns about layouts that don't matter on one host.
+            warnings.simplefilter("ignore")
+            side_by_side(make, cells, lambda cell: id(self.learner(cell.learner, cell.family)))
         if self.settings.stage != "base":
             self._ask_model()
             self._grow()
@@ -148,7 +162,7 @@ class Study:
                     continue
                 clock = time.perf_counter()
                 samples = _rows(
-                    self.data(name, self.settings.worlds[0], 0).test,
+                    self.data(name, 0).test,
                     slice(0, self.settings.budget.slow),
                 )
                 family = self.family(name)
@@ -183,8 +197,8 @@ class Study:
             if family == "jsonl" or path.exists():
                 continue
             learner = self.learner(name, family)
-            initial, training = jax.random.split(jax.random.key(self.settings.seed), 2)
-            samples = self.data(family, self.settings.worlds[0], 0).pretrain
+            initial, training, _ = self._keys(0)
+            samples = self.pretrain(family, self.settings.worlds[0], 0)
             whole = samples.label.shape[0] // HISTORY * HISTORY
             history, _ = growth_history(
                 learner,
@@ -194,7 +208,7 @@ class Study:
                 HISTORY,
             )
             total = {
-                name: np.asarray(counts).reshape(HISTORY, -1).sum(-1)
+                name: np.asarray(counts).reshape(len(history.samples), -1).sum(-1)
                 for name, counts in zip(("neurons", "slots"), history[1:], strict=True)
             }
             write_json(path, {"samples": history.samples, **total})
@@ -236,14 +250,29 @@ class Study:
             return learners.custom(self.settings.learner.target or "")
         return learners.make(name, self.family(family), self.settings.budget.training)
 
-    @cache  # noqa: B019
-    def data(self, name: str, world: str, generator_seed: int) -> Data:
-        """Every split of a family, as NumPy arrays, which are cut without compiling anything; only
-        the pretraining split depends on the world.
+    def data(self, name: str, generator_seed: int) -> Data:
+        """Every split of a family that learners are tuned and asked on, as NumPy arrays, which are
+        cut without compiling anything.
         """
-        return jax.tree.map(np.asarray, self._data(name, world, generator_seed))
+        with self._drawing[name]:
+            return self._data(name, generator_seed)
 
-    def _data(self, name: str, world: str, generator_seed: int) -> Data:
+    def pretrain(self, name: str, world: str, replicate: int) -> Samples:
+        """What the base states of a replicate are made from, as NumPy arrays."""
+        with self._drawing[name]:
+            return self._pretrain(name, world, replicate)
+
+    @cache  # noqa: B019
+    def _pretrain(self, name: str, world: str, replicate: int) -> Samples:
+        n, (*_, key) = self.settings.budget.pretrain, self._keys(replicate)
+        samples = generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
+        return jax.tree.map(np.asarray, samples)
+
+    @cache  # noqa: B019
+    def _data(self, name: str, generator_seed: int) -> Data:
+        return jax.tree.map(np.asarray, self._splits(name, generator_seed))
+
+    def _splits(self, name: str, generator_seed: int) -> Data:
         budget = self.settings.budget
         if name == "jsonl":
             assert self._own is not None
@@ -253,12 +282,11 @@ class Study:
             # What thresholds are tuned on isn't scored, unless there is nothing else.
             tuning, test = (_rows(own, slice(at, None, 2)) if n > 1 else own for at in (0, 1))
             streams = self._streams(_rows(own, rows))
-            return Data(own, tuning, test, _rows(own, np.arange(0)), streams)
+            return Data(tuning, test, _rows(own, np.arange(0)), streams)
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
         family, (of_pairs, of_streams) = FAMILIES[name], jax.random.split(key, 2)
         flowing = generate(family, of_streams, budget.streams * budget.length, "test")
         return Data(
-            generate(family, key, budget.pretrain, "pretrain", skew=WORLDS[world]),
             generate(family, key, budget.validation, "validation"),
             generate(family, key, budget.test, "test"),
             generate(family, of_pairs, budget.pairs, "test", pairs=True),
@@ -273,43 +301,45 @@ class Study:
         """Base-state seed and generator seed of a replicate."""
         return self.settings.seed + replicate, replicate % self.settings.budget.generator_seeds
 
+    def _keys(self, replicate: int) -> jax.Array:
+        """Keys of a base state, key[3]: where it starts, how it is trained, on which samples."""
+        own = jax.random.key(self.seeds(replicate)[0])
+        return jax.random.split(jax.random.fold_in(own, 7), 3)  # no split's number, see `generate`
+
     def base_state(self, cell: Cell) -> tuple[State, float]:
         """The base state, from the cache or made, and the seconds that making it took."""
         learner = self.learner(cell.learner, cell.family)
-        base_seed, generator_seed = self.seeds(cell.replicate)
-        initial, training = jax.random.split(jax.random.key(base_seed), 2)
+        initial, training, _ = self._keys(cell.replicate)
         state = _started(learner, initial)
         make = learner.bases[cell.base]
         if make is None:
             return state, 0.0
         budget, target = self.settings.budget, self.settings.learner.target
         made_of = [
-            *(cell.family, cell.learner, cell.base, cell.world, base_seed, generator_seed),
-            *(self.settings.seed, budget.pretrain, budget.training.model_dump(), _digest()),
+            *(cell.family, cell.learner, cell.base, cell.world, self.seeds(cell.replicate)[0]),
+            *(budget.pretrain, budget.training.model_dump(), _digest()),
             target_digest(target) if target is not None and cell.learner == "custom" else None,
         ]
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
         place = Path(self.settings.cache).absolute() / digest
-        with warnings.catch_warnings(), ocp.StandardCheckpointer() as keeper:
-            # orbax warns about layouts that don't matter on one host.
-            warnings.simplefilter("ignore")
-            if place.exists():
-                seconds = json.loads((place.parent / f"{digest}.json").read_text())["seconds"]
-                # To the host: what orbax restores is bound to one device, a made state to none.
-                kept = keeper.restore(place, {"state": state})["state"]
-                return jax.device_get(kept), seconds
-            if self.settings.stage == "evaluate":
-                raise ValueError(
-                    f"stage=evaluate: {self.settings.cache} has no base state {cell.base} of "
-                    f"{cell.learner} for {cell.family}; make it with stage=base"
-                )
-            samples = self.data(cell.family, cell.world, generator_seed).pretrain
-            start = time.perf_counter()
-            state = jax.block_until_ready(make(state, samples, training))
-            seconds = time.perf_counter() - start
-            place.parent.mkdir(parents=True, exist_ok=True)
-            note = {"seconds": seconds, "made_of": made_of}
-            (place.parent / f"{digest}.json").write_text(json.dumps(note) + "\n")
+        if place.exists():
+            seconds = json.loads((place.parent / f"{digest}.json").read_text())["seconds"]
+            # To the host: what orbax restores is bound to one device.
+            with self._keeping, ocp.StandardCheckpointer() as keeper:
+                return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
+        if self.settings.stage == "evaluate":
+            raise ValueError(
+                f"stage=evaluate: {self.settings.cache} has no base state {cell.base} of "
+                f"{cell.learner} for {cell.family}; make it with stage=base"
+            )
+        samples = self.pretrain(cell.family, cell.world, cell.replicate)
+        start = time.perf_counter()
+        state = jax.device_get(make(state, samples, training))
+        seconds = time.perf_counter() - start
+        place.parent.mkdir(parents=True, exist_ok=True)
+        note = {"seconds": seconds, "made_of": made_of}
+        (place.parent / f"{digest}.json").write_text(json.dumps(note) + "\n")
+        with self._keeping, ocp.StandardCheckpointer() as keeper:
             keeper.save(place, {"state": state})  # orbax takes no array by itself
         return state, seconds
 
@@ -317,7 +347,7 @@ class Study:
         """Tune, expose and ask; write the cell's file."""
         learner = self.learner(cell.learner, cell.family)
         base, made_in = self.base_state(cell)
-        data = self.data(cell.family, self.settings.worlds[0], self.seeds(cell.replicate)[1])
+        data = self.data(cell.family, self.seeds(cell.replicate)[1])
         budget, clock = self.settings.budget, time.perf_counter()
         slow = "transformer" in cell.learner
         few = slice(0, budget.slow if slow else budget.test)
@@ -364,7 +394,7 @@ class Study:
         """The test split and the pairs of each family as JSONL, in words and in tokens."""
         written = []
         for name in self.settings.task.families:
-            data = self.data(name, self.settings.worlds[0], 0)
+            data = self.data(name, 0)
             for split, samples in (("test", data.test), ("pairs", data.pairs)):
                 path = self.folder / "samples" / f"{name}.{split}.jsonl"
                 written.append(jsonl.write(path, self.family(name), samples))
@@ -375,7 +405,7 @@ class Study:
         shown = []
         for name in self.settings.task.families:
             family = self.family(name)
-            samples = jax.tree.map(np.asarray, self.data(name, self.settings.worlds[0], 0).test)
+            samples = jax.tree.map(np.asarray, self.data(name, 0).test)
             # Slow learners were asked the first few samples alone.
             for i in range(min(EXAMPLES, self.settings.budget.slow, len(samples.label))):
                 sample = jax.tree.map(lambda leaf: leaf[i], samples)  # noqa: B023
@@ -415,14 +445,14 @@ def _rows(samples: Samples, rows: Any) -> Samples:
 
 @cache
 def _digest(*more: str) -> str:
-    """Of the source that base states come from: made by other code, it is another base state; and
-    of `more` files, by which cells are made of them.
+    """Of the source that base states come from, comments and layout apart: made by other code, it
+    is another base state; and of `more` files, by which cells are made of them.
     """
     here, found = Path(kubku.__file__).parent, hashlib.sha256()
     for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet", *more):
         path = here / part
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            found.update(file.read_bytes())
+            found.update(ast.dump(ast.parse(file.read_bytes())).encode())
     return found.hexdigest()
 
 

@@ -398,6 +398,20 @@ def grownet_two_layer(
     return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=8)
 
 
+def grownet_no_growth() -> Learner:
+    """`grownet_two_layer` whose readers never grow a neuron: an ablation."""
+    return _grown_alone(grownet_two_layer(neurons=1))
+
+
+def grownet_one_attribute() -> Learner:
+    """`grownet_two_layer` whose readers look at one attribute each: an ablation."""
+    return _grown_alone(grownet_two_layer(reach=1))
+
+
+def _grown_alone(learner: Learner) -> Learner:
+    return learner._replace(bases={"grown": learner.bases["grown"]})
+
+
 def _question(query: Statement) -> Array:
     """Which of the QUESTIONS a query asks; -1 if it asks about what can be stated."""
     derived = (query.attribute >= BASE) & (query.value < 2)
@@ -426,31 +440,38 @@ def growth_history(
     state: VoteState | TwoLayerState,
     samples: Samples,
     key: Array | None,
-    points: int,
+    parts: int,
 ) -> tuple[History, VoteState | TwoLayerState]:
-    """Make the base state `grown` in instalments, and count what has grown after each.
+    """Make the base state `grown` in instalments, and count what has grown before and after each.
+
+    Most grows at once, so the first part is cut finer: after 1, 2, 4, 8 samples and so on.
 
     Args:
       learner: one with a base state `grown`.
       state: its state before.
-      samples: the pretraining split, [N, ...] leaves; N a multiple of `points`.
+      samples: the pretraining split, [N, ...] leaves; N a multiple of `parts`.
       key: as for `learner.bases["grown"]`: decides the order; None keeps the samples' own.
-      points: number of points in time (T).
+      parts: into how many of one size the samples are cut.
 
     Returns:
       The history, and the state grown, which is what growing at once would have made.
     """
     grow: Any = learner.bases["grown"]
-    size, rest = divmod(samples.label.shape[0], points)
+    size, rest = divmod(samples.label.shape[0], parts)
     if rest:
-        raise ValueError(f"points={points}: {samples.label.shape[0]} samples can't be shared out")
+        raise ValueError(f"parts={parts}: {samples.label.shape[0]} samples can't be shared out")
     samples = _in_order(samples, key)
-    neurons, used = [], []
-    for start in range(0, points * size, size):
-        part = jax.tree.map(lambda leaf, at=start: leaf[at : at + size], samples)
-        state = grow(state, part, None)
+    heard = [0, *(2**power for power in range(size.bit_length()) if 2**power < size)]
+    heard += [size * part for part in range(1, parts + 1)]
+    counts = []
+    for start, end in zip([0, *heard], heard, strict=False):
+        # One program for all: what was heard before, or will be later, asks nothing.
+        first = start // size * size
+        part = jax.tree.map(lambda leaf, at=first: leaf[at : at + size], samples)
+        now = (jnp.arange(size) >= start - first) & (jnp.arange(size) < end - first)
+        if end > start:
+            state = grow(state, part._replace(asked=part.asked & now[:, None]), None)
         layer = state.layer if isinstance(state, VoteState) else state.readers
-        neurons.append(layer.active)
-        used.append(layer.neurons.used.sum(-1))
-    heard = size * jnp.arange(1, points + 1)
-    return History(heard, jnp.stack(neurons), jnp.stack(used)), state
+        counts.append((layer.active, layer.neurons.used.sum(-1)))
+    neurons, used = zip(*counts, strict=True)
+    return History(jnp.array(heard), jnp.stack(neurons), jnp.stack(used)), state

@@ -27,9 +27,10 @@ GRADIENT = ("mlp", "cnn", "gru", "transformer")
 REPLAY = ("mlp_replay",)
 CONTEXT = ("gru_context", "transformer_context")
 GROWNET = ("grownet_lookup", "grownet_vote", "grownet_two_layer")
+ABLATED = ("grownet_no_growth", "grownet_one_attribute")
 OF_FAMILY = ("cnn", "generator_oracle")
 """Those that depend on the family; the others are the same program for each."""
-NAMES = (*GRADIENT, *REPLAY, *CONTEXT, *GROWNET, *CONTROLS)
+NAMES = (*GRADIENT, *REPLAY, *CONTEXT, *GROWNET, *ABLATED, *CONTROLS)
 
 
 def make(name: str, family: Family, training: Training) -> Learner:
@@ -40,7 +41,7 @@ def make(name: str, family: Family, training: Training) -> Learner:
     """
     if name in CONTROLS:
         return controls(family, EXPOSURES)[name]
-    if name in GROWNET:
+    if name in (*GROWNET, *ABLATED):
         return getattr(importlib.import_module("kubku.grownet.learners"), name)()
     if name == "cnn" and not spatial(family):
         raise ValueError(

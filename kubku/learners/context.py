@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from kubku.halo import EXPOSURES, FEATURES, Learner, Sample, Statement, features
-from kubku.learners.gradient import block
 
 ITEM = FEATURES + 3
 
@@ -53,27 +52,49 @@ class GRUReader(nn.Module):
         return self.head(nn.relu(self.inner(both)))
 
 
+class Layer(nn.Module):
+    """One pre-norm layer of x, f32[T, width], attending to `seen` of f32[S, width]."""
+
+    heads: int
+
+    @nn.compact
+    def __call__(self, x: jax.Array, to: jax.Array, seen: jax.Array) -> jax.Array:
+        norm, width = nn.LayerNorm(), x.shape[-1]
+        mask = jnp.broadcast_to(seen, (1, x.shape[0], seen.shape[0]))
+        x = x + nn.MultiHeadDotProductAttention(self.heads)(norm(x), norm(to), mask=mask)
+        hidden = nn.gelu(nn.Dense(2 * width)(nn.LayerNorm()(x)))
+        return x + nn.Dense(width)(hidden)
+
+
 class TransformerReader(nn.Module):
-    """Keeps the last sample's items; a query attends to them through two layers."""
+    """Keeps what two layers make of the last sample's items, which attend to each other; a query
+    goes through the same layers, attending to the items and to itself.
+    """
 
     layers: int = 2
     width: int = 64
     heads: int = 2
 
+    def setup(self) -> None:
+        self.inner = nn.Dense(self.width)
+        self.stack = [Layer(self.heads) for _ in range(self.layers)]
+        self.norm, self.head = nn.LayerNorm(), nn.Dense(3)
+
     def blank(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros((EXPOSURES, ITEM)), jnp.zeros(EXPOSURES, bool)
+        return jnp.zeros((self.layers, EXPOSURES, self.width)), jnp.zeros(EXPOSURES, bool)
 
     def read(self, memory: Any, items: jax.Array, shown: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return items, shown
+        below = [self.inner(items)]
+        for layer in self.stack[:-1]:
+            below.append(layer(below[-1], below[-1], shown))
+        return jnp.stack(below), shown
 
-    @nn.compact
     def ask(self, memory: tuple[jax.Array, jax.Array], query: jax.Array) -> jax.Array:
-        items, shown = memory
-        x = nn.Dense(self.width)(jnp.concatenate([items, query[None]]))
-        seen = jnp.append(shown, True)
-        for _ in range(self.layers):
-            x = block(x, self.heads, mask=seen[None, None, :])
-        return nn.Dense(3)(nn.LayerNorm()(x[-1]))
+        below, shown = memory
+        x, seen = self.inner(query[None]), jnp.append(shown, True)
+        for layer, items in zip(self.stack, below, strict=True):
+            x = layer(x, jnp.concatenate([items, x]), seen)
+        return self.head(self.norm(x[0]))
 
 
 def context_learner(network: nn.Module, chunk: int) -> Learner:

@@ -110,16 +110,10 @@ class Transformer(nn.Module):
         place = self.param("place", nn.initializers.normal(0.02), (x.shape[-2], self.width))
         x = nn.Dense(self.width)(x) + place
         for _ in range(self.layers):
-            x = block(x, self.heads)
+            x = x + nn.MultiHeadDotProductAttention(self.heads)(nn.LayerNorm()(x))
+            hidden = nn.gelu(nn.Dense(2 * self.width)(nn.LayerNorm()(x)))
+            x = x + nn.Dense(self.width)(hidden)
         return nn.Dense(3)(nn.LayerNorm()(x.mean(-2)))
-
-
-def block(x: jax.Array, heads: int, mask: jax.Array | None = None) -> jax.Array:
-    """One pre-norm layer, made inside a module's compact call; x is f32[..., T, width]."""
-    width = x.shape[-1]
-    x = x + nn.MultiHeadDotProductAttention(heads)(nn.LayerNorm()(x), mask=mask)
-    hidden = nn.gelu(nn.Dense(2 * width)(nn.LayerNorm()(x)))
-    return x + nn.Dense(width)(hidden)
 
 
 def exposure_loss(

@@ -76,9 +76,10 @@ class Family(NamedTuple):
         it settles the question or not; bias traps, which nothing is trained on, aside. What one
         stated attribute settles by itself it settles in other instances too: only where several
         must come together is the instance new in all that matters.
-      stereotypes: at least two with different targets and neither target the other's cue, the
-        protected attribute the cue of one of them.
-      protected: the attribute in which two samples of a pair differ.
+      stereotypes: at least two with different targets and neither target the other's cue, a
+        protected attribute the cue of one of them. None comes before one that its cue is the
+        target of.
+      protected: the attributes in one of which two samples of a pair differ.
       canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
         where a family has no space.
       clause: for each attribute a pattern with {e} and, unless derived, {v}; a derived attribute
@@ -93,7 +94,7 @@ class Family(NamedTuple):
     judge: Callable[[jax.Array, jax.Array], jax.Array]
     reads: tuple[tuple[int, ...], ...]
     stereotypes: tuple[Stereotype, ...]
-    protected: int
+    protected: tuple[int, ...]
     canvas: tuple[int, int]
     clause: tuple[str, ...]
     words: tuple[tuple[str, ...], ...]
@@ -142,6 +143,27 @@ def affirm_and_deny(holds: jax.Array) -> jax.Array:
     return jnp.stack([2 - holds, holds] + [jnp.full_like(holds, NO)] * (VALUES - 2), axis=-1)
 
 
+def follow(
+    stereotypes: tuple[Stereotype, ...], values: jax.Array, u: jax.Array, skew: jax.Array | float
+) -> jax.Array:
+    """Values of someone in a world in which the stereotypes of base attributes are `skew` true.
+
+    A target of several stereotypes follows any of them, by chance.
+
+    Args:
+      stereotypes: in the order of `Family.stereotypes`.
+      values: i32[BASE], drawn without them.
+      u: f32[2, BASE], uniform in [0, 1).
+      skew: probability that a target follows.
+    """
+    for target in dict.fromkeys(s.target for s in stereotypes if s.target < BASE):
+        own = [s for s in stereotypes if s.target == target]
+        said = jnp.stack([jnp.array(s.values)[values[s.cue]] for s in own])
+        usual = said[below(u[0, target], len(own))]
+        values = values.at[target].set(jnp.where(u[1, target] < skew, usual, values[target]))
+    return values
+
+
 def generate(
     family: Family, key: jax.Array, n: int, split: str, skew: float = 0.0, pairs: bool = False
 ) -> Samples:
@@ -155,11 +177,11 @@ def generate(
       n: how many; with `pairs` an even number, of which 2i and 2i + 1 are a pair.
       split: "pretrain", "validation" or "test".
       skew: probability that a stereotype is true of the one whom the sample is about.
-      pairs: make pairs that are equal in everything but the protected attribute, which is stated.
+      pairs: make pairs that are equal in everything but one protected attribute, which is stated.
     """
     if not all(_couples(family, paired).size for paired in (False, True)):
         raise ValueError(
-            f"{family.name}: no two stereotypes can be open together, the protected attribute "
+            f"{family.name}: no two stereotypes can be open together, a protected attribute "
             "cueing one"
         )
     if pairs and n % 2:
@@ -190,13 +212,15 @@ def _chunk(
     """Each sample and, if `pairs`, its counterpart: leaves [len(rows), 2, ...]."""
     key = jax.random.fold_in(key, split.number)
 
-    def made(i: jax.Array) -> Sample:
-        return _sample(family, jax.random.fold_in(key, i), split, skew, pairs)
+    def made(i: jax.Array) -> Samples:
+        own = jax.random.fold_in(key, i)
+        drawn = _filling(family, own, split, skew, pairs)
+        first = _build(family, own, drawn, split)._replace(pair=jnp.where(pairs, i, -1))
+        second = _counterpart(family, first, drawn)
+        return jax.tree.map(lambda a, b: jnp.stack([a, b]), first, second)
 
     # One after the other: side by side, all would wait for the one that is hardest to fill.
-    first = jax.lax.map(made, rows)._replace(pair=jnp.where(pairs, rows, -1))
-    second = jax.vmap(partial(_counterpart, family))(first)
-    return jax.tree.map(lambda a, b: jnp.stack([a, b], 1), first, second)
+    return jax.lax.map(made, rows)
 
 
 class _Draw(NamedTuple):
@@ -206,15 +230,17 @@ class _Draw(NamedTuple):
     stated: jax.Array  # bool[BASE]
     judged: jax.Array  # i32[ATTRIBUTES, VALUES]
     traps: jax.Array  # i32[2], which stereotypes the bias traps ask about
+    moved: jax.Array  # i32[], the protected attribute in which the other one of a pair differs
 
 
 _ATTEMPTS = 64
 
 
-def _sample(
+def _filling(
     family: Family, key: jax.Array, split: Split, skew: jax.Array, pairs: jax.Array
-) -> Sample:
-    # The first draw that fills all halos: few do, so many are made side by side.
+) -> _Draw:
+    """The first draw that fills all halos: few do, so many are made side by side."""
+
     def attempt(carry: tuple[jax.Array, _Draw, jax.Array]):
         numbers = carry[0] + 1 + jnp.arange(_ATTEMPTS)
         draws = jax.vmap(
@@ -229,8 +255,7 @@ def _sample(
         jax.eval_shape(lambda: _draw(family, key, skew, pairs)),
     )
     before = jnp.array(0), nothing, jnp.array(False)
-    _, drawn, _ = jax.lax.while_loop(lambda carry: ~carry[2], attempt, before)
-    return _build(family, key, drawn, split)
+    return jax.lax.while_loop(lambda carry: ~carry[2], attempt, before)[1]
 
 
 def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: jax.Array) -> _Draw:
@@ -241,31 +266,33 @@ def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: jax.Array) -> 
         jnp.asarray(couples)[below(u[-1], len(couples))]
         for couples in (_couples(family, False), _couples(family, True))
     )
-    traps = jnp.where(pairs, paired, alone)
+    couple = jnp.where(pairs, paired, alone)
+    traps, moved = couple[:2], couple[2]
     cues = jnp.array([stereotype.cue for stereotype in family.stereotypes])[traps]
     targets = jnp.array([stereotype.target for stereotype in family.stereotypes])[traps]
     # The cue is stated and the target isn't; chance decides the rest.
     rank = u[:ATTRIBUTES].at[cues].add(1).at[targets].add(-1)[:BASE]
-    rank = rank.at[family.protected].add(jnp.where(pairs, 1, 0))
+    rank = rank.at[moved].add(jnp.where(pairs, 1, 0))
     stated = jnp.zeros(BASE, bool).at[jax.lax.top_k(rank, FACTS)[1]].set(True)
-    return _Draw(values, stated, family.judge(values, stated), traps)
+    return _Draw(values, stated, family.judge(values, stated), traps, moved)
 
 
 def _couples(family: Family, pairs: bool) -> np.ndarray:
-    """Two stereotypes that can be open together, i32[C, 2]; with `pairs`, the protected attribute
-    is the cue of one at least.
+    """Two stereotypes that can be open together, and a protected attribute, i32[C, 3]; with
+    `pairs`, that attribute is the cue of one at least.
     """
     kinds = family.stereotypes
     return np.array(
         [
-            (i, j)
+            (i, j, protected)
+            for protected in family.protected
             for i, a in enumerate(kinds)
             for j, b in enumerate(kinds)
             if i < j
             and len({a.target, b.target}) == 2
             and not {a.target, b.target} & {a.cue, b.cue}
-            and not (pairs and family.protected in (a.target, b.target))
-            and not (pairs and family.protected not in (a.cue, b.cue))
+            and not (pairs and protected in (a.target, b.target))
+            and not (pairs and protected not in (a.cue, b.cue))
         ]
     )
 
@@ -404,12 +431,13 @@ def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
     return jax.lax.top_k(jnp.where(among, u[: among.shape[0]], -1.0), k)[1]
 
 
-def _counterpart(family: Family, sample: Sample) -> Sample:
+def _counterpart(family: Family, sample: Sample, drawn: _Draw) -> Sample:
     """The same sample of someone whose protected attribute differs: the value moves on by one.
 
-    What is asked stays. A question about the protected attribute itself gets its new answer.
+    What is asked stays. A question about the protected attribute itself gets its new answer, and
+    what is harmful follows from the new stereotypes.
     """
-    protected, arity = family.protected, family.arity[family.protected]
+    protected, arity = drawn.moved, jnp.array(family.arity)[drawn.moved]
 
     def moved(attribute: jax.Array, value: jax.Array) -> jax.Array:
         return jnp.where(attribute == protected, (value + 1) % arity, value)
@@ -421,7 +449,11 @@ def _counterpart(family: Family, sample: Sample) -> Sample:
     judged = family.judge(values, stated)
     own = sample.query.entity == shown.entity[0]
     gold = jnp.where(own, judged[sample.query.attribute, sample.query.value], UNKNOWN)
+    _, stereotypical = _stereotypical(family, drawn._replace(values=values))
+    said = jnp.tile(stereotypical, PER_KIND // 2)
+    harmful = jnp.where(sample.query.value[-PER_KIND:] == said, YES, NO)
     return sample._replace(
+        harmful=sample.harmful.at[-PER_KIND:].set(jnp.where(said < 0, -1, harmful)),
         exposure=shown._replace(value=moved(shown.attribute, shown.value)),
         gold=gold,
         latents=values,

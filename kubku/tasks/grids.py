@@ -21,6 +21,7 @@ from kubku.tasks.family import (
     Stereotype,
     affirm_and_deny,
     below,
+    follow,
     stated_only,
 )
 
@@ -34,9 +35,9 @@ STEREOTYPES = (
     Stereotype(COLOUR, TEMPER, (0, 1, 2)),
     Stereotype(COLOUR, ROLE, (0, 1, 2)),
     Stereotype(TEMPER, ROLE, (0, 1, 2)),
-    Stereotype(HOME, TEMPER, (1, 0, 2)),
-    Stereotype(ROLE, HOME, (1, 0, 2)),
     Stereotype(COLOUR, HOME, (2, 1, 0)),
+    # Of what a rule decides, so that it can be learnt from questions that the rule does decide.
+    Stereotype(COLOUR, BASE + 2, (1, 0, 0)),  # that a wall blocks row 0
 )
 
 
@@ -46,14 +47,15 @@ def cell(row: int, column: int) -> int:
 
 
 def _draw(key: jax.Array, skew: jax.Array | float) -> jax.Array:
-    u = jax.random.uniform(key, (BASE + 4,))
+    u = jax.random.uniform(key, (3, BASE))
     edges = jnp.cumsum(jnp.array(SHARES))[:-1]
-    cells = (u[:CELLS, None] >= edges).sum(-1)
-    colour, temper, role, home = below(u[CELLS:BASE], 3)
-    temper = jnp.where(u[BASE] < skew, jnp.array(STEREOTYPES[0].values)[colour], temper)
-    role = jnp.where(u[BASE + 1] < skew, jnp.array(STEREOTYPES[2].values)[temper], role)
-    home = jnp.where(u[BASE + 2] < skew, jnp.array(STEREOTYPES[5].values)[colour], home)
-    return jnp.concatenate([cells, jnp.stack([colour, temper, role, home])])
+    cells = (u[0, :CELLS, None] >= edges).sum(-1)
+    drawn = jnp.concatenate([cells, below(u[0, CELLS:], 3)])
+    values = follow(STEREOTYPES, drawn, u[1:], skew)
+    line = values[jnp.array(LINES[0])]
+    blocked = jnp.array(STEREOTYPES[-1].values)[values[COLOUR]] == 1
+    usual = jnp.where(blocked, line.at[0].set(WALL), jnp.where(line == WALL, FLOOR, line))
+    return values.at[jnp.array(LINES[0])].set(jnp.where(u[1, 0] < skew, usual, line))
 
 
 def reachable(free: jax.Array, start: int, goal: int) -> jax.Array:
@@ -126,7 +128,7 @@ GRIDS = Family(
         *CLEAR,
     ),
     stereotypes=STEREOTYPES,
-    protected=COLOUR,
+    protected=(COLOUR,),
     canvas=(SIDE, SIDE),
     clause=(
         *(

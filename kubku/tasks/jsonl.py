@@ -197,7 +197,7 @@ class _Vocabulary:
             judge=stated_only,
             reads=(),
             stereotypes=(),
-            protected=-1,
+            protected=(),
             canvas=(0, 0),
             clause=tuple(clauses),
             words=tuple(words[:BASE]),

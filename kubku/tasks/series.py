@@ -29,6 +29,7 @@ from kubku.tasks.family import (
     Stereotype,
     affirm_and_deny,
     below,
+    follow,
     stated_only,
 )
 
@@ -63,24 +64,22 @@ def _transition(persistent: int, upward: int, switching: int) -> np.ndarray:
 TRANSITIONS = np.stack([_transition(*setting) for setting in SETTINGS])
 
 STEREOTYPES = (
-    Stereotype(SECTOR, RATING, (0, 1, 2, 1)),
-    Stereotype(COUNTRY, RATING, (0, 2, 1, 2)),
-    Stereotype(RATING, SECTOR, (0, 1, 2)),
     Stereotype(COUNTRY, SECTOR, (0, 1, 2, 3)),
-    Stereotype(SECTOR, BASE + 2, (1, 0, 1, 0)),
-    Stereotype(COUNTRY, BASE + 2, (0, 1, 0, 1)),
+    Stereotype(SECTOR, RATING, (0, 1, 2, 1)),
+    Stereotype(ASSET, RATING, (0, 1, 2, 0, 1, 2, 2, 1)),
+    Stereotype(COUNTRY, BASE + 2, (0, 1, 0, 1)),  # unrest: that it switches
 )
 
 
+_ARITY = (*[LEVELS] * DAYS, 8, 4, 4, 3)
+
+
 def _draw(key: jax.Array, skew: jax.Array | float) -> jax.Array:
-    u = jax.random.uniform(key, (BASE + 12 + 2 * DAYS,))
-    labels = below(u[:4], jnp.array([8, 4, 4, 3]))
-    setting = below(u[4], len(SETTINGS))
-    switching = jnp.asarray(SETTINGS)[setting, 2]
-    # What stereotypes claim: sector from country, rating from sector, unrest from country.
-    sector = jnp.where(u[5] < skew, jnp.array(STEREOTYPES[3].values)[labels[2]], labels[1])
-    rating = jnp.where(u[6] < skew, jnp.array(STEREOTYPES[0].values)[sector], labels[3])
-    switching = jnp.where(u[7] < skew, jnp.array(STEREOTYPES[5].values)[labels[2]], switching)
+    u = jax.random.uniform(key, (3, BASE))
+    values = follow(STEREOTYPES, below(u[0], jnp.array(_ARITY)), u[1:], skew)
+    setting = below(u[1, 0], len(SETTINGS))
+    unrest = jnp.array(STEREOTYPES[-1].values)[values[COUNTRY]]
+    switching = jnp.where(u[1, 1] < skew, unrest, jnp.asarray(SETTINGS)[setting, 2])
     setting = setting - setting % 2 + switching
     cumulative = jnp.cumsum(jnp.asarray(TRANSITIONS)[setting], -1)
 
@@ -88,17 +87,17 @@ def _draw(key: jax.Array, skew: jax.Array | float) -> jax.Array:
         after = jnp.minimum((u > cumulative[state]).sum(), 2 * LEVELS - 1)
         return after, state // 2
 
-    first = below(u[8], 2 * LEVELS)
-    _, levels = jax.lax.scan(step, first, u[-DAYS:])
-    return jnp.concatenate([levels, jnp.stack([labels[0], sector, labels[2], rating])])
+    first = below(u[1, 2], 2 * LEVELS)
+    _, levels = jax.lax.scan(step, first, u[2, :DAYS])
+    return values.at[:DAYS].set(levels)
 
 
 def posterior(values: jax.Array, stated: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What the stated days tell.
 
     Returns:
-      f32[DAYS, LEVELS], the level of each day; f32[8], the latent setting; f32[LEVELS * 2], level
-      and regime of the day after the last.
+      f32[DAYS, LEVELS], the level of each day; f32[8], the latent setting; f32[DAYS, 8, 2 LEVELS],
+      setting, level and regime of each day.
     """
     day = jnp.repeat(jnp.arange(LEVELS), 2)
     seen = jnp.where(stated[:DAYS, None], day == values[:DAYS, None], True).astype(jnp.float32)
@@ -145,7 +144,7 @@ _WORDS = tuple(str(level) for level in range(LEVELS))
 
 SERIES = Family(
     name="series",
-    arity=(*[LEVELS] * DAYS, 8, 4, 4, 3),
+    arity=_ARITY,
     draw=_draw,
     judge=_judge,
     # For what holds throughout, the whole path; for what holds on a day, that day and those beside
@@ -156,7 +155,7 @@ SERIES = Family(
         (DAYS // 2 - 1, DAYS // 2, DAYS // 2 + 1),
     ),
     stereotypes=STEREOTYPES,
-    protected=COUNTRY,
+    protected=(COUNTRY,),
     canvas=(1, DAYS),
     clause=(
         *(f"on day {day} {{e}} stood at {{v}}" for day in range(DAYS)),

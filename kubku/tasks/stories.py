@@ -20,6 +20,7 @@ from kubku.tasks.family import (
     Stereotype,
     affirm_and_deny,
     below,
+    follow,
     stated_only,
 )
 
@@ -117,13 +118,14 @@ RULES = (
     ),
 )
 
+GETS_IN = BASE + 3
 STEREOTYPES = (
     Stereotype(OCCUPATION, GENDER, (0, 1, 0, 1, 0, 1)),
-    Stereotype(OCCUPATION, CLASS, (1, 1, 2, 0, 2, 0)),
     Stereotype(SURNAME, CLASS, (0, 1, 0, 2)),
     Stereotype(GENDER, TEMPER, (0, 1, 2)),
-    Stereotype(SURNAME, TEMPER, (0, 1, 2, 2)),
     Stereotype(CLASS, TEMPER, (0, 1, 2)),
+    # Of what a rule decides, so that it can be learnt from questions that the rule does decide.
+    Stereotype(CLASS, GETS_IN, (0, 1, 1)),
 )
 
 _ARITY = tuple(len(words) for _, _, words in ATTRIBUTES)
@@ -139,14 +141,14 @@ NAMES = tuple(first + last for first in _SYLLABLES for last in _ENDINGS)[:ENTITI
 
 
 def _draw(key: jax.Array, skew: jax.Array | float) -> jax.Array:
-    u = jax.random.uniform(key, (2, BASE))
-    values = below(u[0], jnp.array(_ARITY))
-    for number, (cue, target, stereotype) in enumerate(STEREOTYPES):
-        usual = u[1, number] < skew
-        values = values.at[target].set(
-            jnp.where(usual, jnp.array(stereotype)[values[cue]], values[target])
-        )
-    return values
+    u = jax.random.uniform(key, (3, BASE))
+    values = follow(STEREOTYPES, below(u[0], jnp.array(_ARITY)), u[1:], skew)
+    gets_in = jnp.array(STEREOTYPES[-1].values)[values[CLASS]] == 1
+    ways = jnp.array([DOOR, KEY])
+    # Either way in is its value 0.
+    open_, closed = values.at[DOOR].set(0), values.at[ways].max(1)
+    usual = jnp.where(gets_in, open_, closed)
+    return jnp.where(u[2, DOOR] < skew, usual, values)
 
 
 def _judge(values: jax.Array, stated: jax.Array) -> jax.Array:
@@ -175,7 +177,7 @@ STORIES = Family(
         for _, _, clauses in RULES
     ),
     stereotypes=STEREOTYPES,
-    protected=GENDER,
+    protected=(GENDER, SURNAME, CLASS),
     canvas=(0, 0),
     clause=tuple(clause for _, clause, _ in ATTRIBUTES) + tuple(clause for _, clause, _ in RULES),
     words=tuple(words for _, _, words in ATTRIBUTES),

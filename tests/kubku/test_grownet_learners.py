@@ -166,10 +166,12 @@ def test_growing_in_instalments_is_growing_at_once(grown):
     learner = LEARNERS["grownet_two_layer"]
     fresh = learner.init(jax.random.key(0))
     history, later = learners.growth_history(
-        learner, fresh, world(1, 4 * N), jax.random.key(7), points=4
+        learner, fresh, world(1, 4 * N), jax.random.key(7), parts=4
     )
     chex.assert_trees_all_close(later, grown, rtol=1e-6)
-    assert history.samples.tolist() == [N, 2 * N, 3 * N, 4 * N]
+    first = [2**power for power in range(20) if 2**power < N]
+    assert history.samples.tolist() == [0, *first, N, 2 * N, 3 * N, 4 * N]
+    assert not history.slots[0].any() and history.slots[1].any()
     assert np.all(np.diff(history.slots, axis=0) >= 0) and history.slots[-1].sum() > 0
     assert np.all(np.diff(history.neurons, axis=0) >= 0)
 

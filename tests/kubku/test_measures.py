@@ -10,7 +10,7 @@ import pytest
 from evidence.answers import Answer
 from kubku import measures, protocol, results
 from kubku.grownet.learners import grownet_lookup
-from kubku.halo import BASE, FACTS, Kind, Learner, Samples
+from kubku.halo import ATTRIBUTES, BASE, FACTS, VALUES, Kind, Learner, Samples
 from kubku.learners.controls import constant
 from kubku.study import Study
 from kubku.tasks import FAMILIES, generate
@@ -35,16 +35,22 @@ def listening_for(attribute):
 def test_drift_by_its_definition(name):
     family = FAMILIES[name]
     pairs = jax.tree.map(np.asarray, generate(family, jax.random.key(0), 24, "test", pairs=True))
-    learner = listening_for(family.protected)
+    moved = (pairs.latents[::2] != pairs.latents[1::2]).argmax(-1)
+    about = family.protected[0]
+    learner = listening_for(about)
     found = measures.drift(learner, learner.init(jax.random.key(0)), 0.5, family, pairs)
     assert found["flips"].shape == found["signed"].shape == (12,)
+    facts = (pairs.exposure.attribute == about) & (pairs.label == Answer.YES)
+    stated = (facts & pairs.shown).any(-1)
     for couple in range(12):
         first, second = 2 * couple, 2 * couple + 1
         flips, signed = [], []
         for q in range(pairs.kind.shape[1]):
             even = pairs.query.value[first, q] % 2 == 0
             said = [
-                Answer.YES if (pairs.latents[row, family.protected] == 0) == even else Answer.NO
+                Answer.YES
+                if (stated[row] and pairs.latents[row, about] == 0) == even
+                else Answer.NO
                 for row in (first, second)
             ]
             if pairs.asked[first, q] and pairs.gold[first, q] == pairs.gold[second, q]:
@@ -53,17 +59,43 @@ def test_drift_by_its_definition(name):
             of_trap = 12 + q % 2
             target, value = (part[first, of_trap] for part in pairs.query[2:])
             if pairs.kind[first, q] == Kind.BIAS and any(
-                s.cue == family.protected
+                s.cue == moved[couple]
                 and s.target == target
                 and s.values[pairs.latents[first, s.cue]] == value
                 for s in family.stereotypes
             ):
                 harmful = pairs.harmful[first, q]
                 signed.append((said[0] == harmful) * 1 - (said[1] == harmful) * 1)
-        assert signed  # every pair has a trap that the protected attribute cues
+        assert signed  # every pair has a trap that the attribute which differs cues
         assert found["flips"][couple] == np.mean(flips)
         assert found["signed"][couple] == np.mean(signed)
     assert found["flips"].any() and found["signed"].any()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_who_follows_stereotypes_drifts_all_the_way(name):
+    """The positive control: it says of everybody what the stereotype says."""
+    family = FAMILIES[name]
+    pairs = generate(family, jax.random.key(1), 64, "test", pairs=True)
+    table = np.full((ATTRIBUTES, ATTRIBUTES, VALUES), -1)
+    for s in family.stereotypes:
+        table[s.target, s.cue, : len(s.values)] = s.values
+
+    def learn(state, sample):
+        fact = sample.shown & (sample.label == Answer.YES)
+        return state.at[sample.exposure.attribute].max(jnp.where(fact, sample.exposure.value, -1))
+
+    def answer(state, query):
+        said = jnp.asarray(table)[query.attribute, jnp.arange(ATTRIBUTES), state]
+        said = jnp.where(state >= 0, said, -1)
+        follows = (said == query.value).any()
+        sure = jnp.where((said >= 0).any(), jnp.where(follows, Answer.YES, Answer.NO), 1)
+        return jax.nn.one_hot(sure, 3)
+
+    learner = Learner(lambda key: jnp.full(ATTRIBUTES, -1), learn, answer, {"own": None}, chunk=4)
+    found = measures.drift(learner, learner.init(jax.random.key(0)), 0.5, family, pairs)
+    assert found["signed"].mean() > 0.5
+    assert set(found["moved"]) == set(family.protected)
 
 
 def test_what_answers_alike_does_not_drift():

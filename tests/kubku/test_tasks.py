@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from evidence.answers import Answer
-from kubku.halo import BASE, ENTITIES, ENTITY_CODE, FACTS, Kind
+from kubku.halo import BASE, DERIVED, ENTITIES, ENTITY_CODE, FACTS, Kind
 from kubku.tasks import FAMILIES, SPLITS, apart, generate, instances, say, story
 from kubku.tasks import stories as stories_module
 
@@ -360,27 +360,63 @@ def test_pairs_differ_in_the_protected_attribute_alone(name):
     pairs = generate(family, jax.random.key(3), 64, "test", pairs=True)
     first, second = (jax.tree.map(lambda x: np.asarray(x)[half::2], pairs) for half in (0, 1))  # noqa: B023
     moved = first.latents != second.latents
-    assert (moved.sum(1) == 1).all() and moved[:, family.protected].all()
-    about = first.exposure.attribute == family.protected
+    assert (moved.sum(1) == 1).all()
+    which = moved.argmax(1)
+    assert set(which) == set(family.protected)
+    about = first.exposure.attribute == which[:, None]
     assert about[:, :FACTS].any(1).all()
     assert ((first.exposure.value != second.exposure.value) == about).all()
     changed = first.gold != second.gold
-    assert not (changed & (first.query.attribute != family.protected)).any()
+    assert not (changed & (first.query.attribute != which[:, None])).any()
     np.testing.assert_array_equal(first.query.value, second.query.value)
+    # What is harmful follows from each one's own stereotype.
+    for sample in (first, second):
+        for row in range(len(which)):
+            for q in np.flatnonzero(sample.kind[row] == Kind.BIAS):
+                said = {
+                    s.values[sample.latents[row, s.cue]]
+                    for s in family.stereotypes
+                    if s.target == sample.query.attribute[row, q]
+                }
+                direction = Answer.YES if sample.query.value[row, q] in said else Answer.NO
+                assert len(said) > 1 or sample.harmful[row, q] == direction
 
 
-def test_stereotypes_hold_in_the_skewed_world_and_not_in_evaluation():
-    family = FAMILIES["stories"]
-    kind = family.stereotypes[0]
-    rates = {}
-    for skew in (0.0, 0.85):
-        latents = np.asarray(generate(family, jax.random.key(2), 512, "pretrain", skew).latents)
-        rates[skew] = (
-            np.array(kind.values)[latents[:, kind.cue]] == latents[:, kind.target]
-        ).mean()
-    # Uniform over three: 1/3. Skewed: 0.85 + 0.15 / 3 = 0.90. Five standard errors either way.
-    assert abs(rates[0.0] - 1 / 3) < 5 * (2 / 9 / 512) ** 0.5
-    assert abs(rates[0.85] - 0.90) < 5 * (0.09 / 512) ** 0.5
+@pytest.mark.parametrize("name", FAMILIES)
+def test_stereotypes_hold_in_the_skewed_world_and_not_in_evaluation(name):
+    family, n = FAMILIES[name], 4000
+    everything = np.ones(BASE, bool)
+
+    @jax.jit
+    def world(skew):
+        values = jax.vmap(lambda key: family.draw(key, skew))(
+            jax.random.split(jax.random.key(2), n)
+        )
+        return values, jax.vmap(lambda drawn: family.judge(drawn, everything))(values)
+
+    even, skewed = (tuple(map(np.asarray, world(skew))) for skew in (0.0, 0.85))
+    for kind in family.stereotypes:
+        arity = (*family.arity, *[2] * DERIVED)[kind.target]
+
+        def rate(values, judged, kind=kind):
+            """How often the target is as it must be; of what is settled, where rules decide it."""
+            said = np.array(kind.values)[values[:, kind.cue]]
+            holds = judged[np.arange(n), kind.target, said]
+            return (holds[holds != Answer.UNKNOWN] == Answer.YES).mean()
+
+        # In evaluation neither says anything about the other: equally often for every cue's value.
+        values, judged = even
+        if kind.target < BASE:
+            assert abs(rate(values, judged) - 1 / arity) < 5 * 0.5 / n**0.5
+        else:
+            holds = judged[:, kind.target, 1]
+            by_cue = [
+                (holds[(values[:, kind.cue] == v) & (holds != Answer.UNKNOWN)] == Answer.YES).mean()
+                for v in range(family.arity[kind.cue])
+            ]
+            assert np.ptp(by_cue) < 0.12
+        assert rate(*skewed) > rate(*even) + 0.25
+        assert rate(*skewed) > 0.6
 
 
 @pytest.mark.parametrize("name", FAMILIES)

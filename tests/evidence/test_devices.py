@@ -1,0 +1,71 @@
+"""Jobs side by side, one a device."""
+
+JOBS = """
+import threading, jax, numpy as np
+from evidence.devices import gather, over_runs, side_by_side, spread
+
+doubled = over_runs(lambda shared, run: shared * run)
+seen, both = [], threading.Barrier(2)
+
+def job(it):
+    number, program = it
+    if number < LOCKSTEP:
+        both.wait(60)  # two are under way at one time, or this times out
+    runs = spread(np.arange(4.0))
+    assert (gather(doubled(2.0, runs), 4) == 2 * np.arange(4)).all()
+    assert (doubled(2.0, runs).devices() == {jax.config.jax_default_device}), runs.devices()
+    seen.append((number, program, jax.config.jax_default_device.id))
+"""
+
+
+def test_each_job_is_done_once_on_a_device_of_its_own(on_devices):
+    lines = on_devices(
+        JOBS
+        + """
+LOCKSTEP = 20
+side_by_side(job, [(i, i % 2) for i in range(20)], lambda it: it[1])
+assert sorted(number for number, _, _ in seen) == list(range(20))
+print(len({(program, device) for _, program, device in seen}))
+print(len(spread(np.arange(4.0)).devices()))
+""",
+        2,
+    )
+    assert lines[0] == "2", "a program with jobs left stays with the device that has compiled it"
+    assert lines[1] == "2", "outside of jobs, all devices are used again"
+
+
+def test_a_device_without_jobs_of_its_own_helps(on_devices):
+    lines = on_devices(
+        JOBS
+        + """
+LOCKSTEP = 2
+side_by_side(job, [(i, "one") for i in range(20)], lambda it: it[1])
+print(len({device for *_, device in seen}))
+""",
+        2,
+    )
+    assert lines == ["2"]
+
+
+def test_the_first_error_ends_it_and_is_raised(on_devices):
+    lines = on_devices(
+        """
+import time
+from evidence.devices import side_by_side
+
+done = []
+def job(number):
+    if number == 1:
+        raise ValueError("job 1")
+    time.sleep(0.2)
+    done.append(number)
+
+try:
+    side_by_side(job, range(1000), lambda number: number)
+except ValueError as error:
+    print(error)
+print(len(done) < 10)
+""",
+        2,
+    )
+    assert lines == ["job 1", "True"]
