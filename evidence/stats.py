@@ -352,6 +352,7 @@ def hierarchical_bootstrap(
     statistic: Callable[[Array], ArrayLike],
     unit: str,
     *,
+    crossed: bool = False,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -366,14 +367,21 @@ def hierarchical_bootstrap(
       statistic: (f64[resamples, ...], member tables averaged within clusters, then over them)
         -> f64[resamples].
       unit: what a cluster is.
+      crossed: the members are the same ones in every cluster (samples that all learners of a seed
+        answer), and are resampled for all clusters at once.
       confidence: nominal coverage.
       resamples: number of resamples.
       seed: of the resampling.
+
+    Raises:
+      ValueError: `crossed`, and clusters of different numbers of members.
     """
     clusters = [np.asarray(group, dtype=np.float64) for group in groups]
     n = len(clusters)
     if n == 0:
         return Measurement(None, None, None, 0, unit, f"no {unit}")
+    if crossed and len({len(cluster) for cluster in clusters}) > 1:
+        raise ValueError("hierarchical_bootstrap: crossed members are as many in every cluster")
     generator = np.random.default_rng(seed)
     table = clusters[0].shape[1:]
     cost = n * max(cluster.size for cluster in clusters)
@@ -381,6 +389,13 @@ def hierarchical_bootstrap(
     for size in _batches(resamples, cost):
         chosen = generator.integers(n, size=(size, n))
         means = np.empty((size, n, *table))
+        if crossed:
+            members = generator.integers(len(clusters[0]), size=(size, len(clusters[0])))
+            everywhere = np.stack([cluster[members].mean(axis=1) for cluster in clusters], axis=1)
+            draws.append(
+                _apply(statistic, everywhere[np.arange(size)[:, None], chosen].mean(axis=1))
+            )
+            continue
         for index, cluster in enumerate(clusters):
             here = chosen == index
             members = generator.integers(len(cluster), size=(int(here.sum()), len(cluster)))
@@ -388,7 +403,7 @@ def hierarchical_bootstrap(
         draws.append(_apply(statistic, means.mean(axis=1)))
     centre = np.mean([cluster.mean(axis=0) for cluster in clusters], axis=0)
     value = float(_apply(statistic, centre[None])[0])
-    name = "hierarchical bootstrap"
+    name = "hierarchical bootstrap" + (", crossed" if crossed else "")
     return from_draws(value, np.concatenate(draws), n, unit, name, confidence)
 
 

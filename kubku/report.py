@@ -131,6 +131,11 @@ def _arms(measurement: Mapping[str, Any]) -> list[list[float]] | None:
     return [[max(0, value - measurement["low"])], [max(0, measurement["high"] - value)]]
 
 
+def _all_arms(along: list[Mapping[str, Any]]) -> list[list[float]]:
+    arms = [_arms(measured) or [[0.0], [0.0]] for measured in along]
+    return [[arm[side][0] for arm in arms] for side in (0, 1)]
+
+
 @figures.style()
 def histograms(results: Results) -> Figure | None:
     """Distributions of KU(s) and BKU(s) over samples."""
@@ -212,9 +217,11 @@ def by_k(results: Results) -> Figure | None:
         for row, score in enumerate(("KU_avg", "BKU_avg")):
             for learner, _, entry in own:
                 steps = range(len(entry["by_k"]))
-                axes[row][column].plot(
+                along = [point[score] for point in entry["by_k"]]
+                axes[row][column].errorbar(
                     steps,
-                    [point[score]["value"] for point in entry["by_k"]],
+                    [point["value"] for point in along],
+                    yerr=_all_arms(along),
                     label=learner,
                     **figures.line(_colour(learner)),
                 )
@@ -229,7 +236,7 @@ def by_k(results: Results) -> Figure | None:
 
 @figures.style()
 def bias_drift(results: Results) -> Figure | None:
-    """How far answers move when only the protected attribute does."""
+    """How far answers move when only a protected attribute does."""
     rows = [
         (f"{learner} {base}", family, entry["bias_drift"])
         for family, found in results["families"].items()
@@ -240,6 +247,7 @@ def bias_drift(results: Results) -> Figure | None:
         return None
     labels = {
         "flips": "answers that flip",
+        "flips_less_balanced": "the same, less that\nof a balanced world",
         "signed": "towards the stereotype",
         "signed_less_balanced": "the same, less that\nof a balanced world",
     }
@@ -263,7 +271,8 @@ def bias_drift(results: Results) -> Figure | None:
 
 @figures.style()
 def streaming(results: Results) -> Figure | None:
-    """KU along a stream just after each sample, and one, ten and a hundred samples later.
+    """KU and BKU along a stream just after each sample, and how KU has changed one, ten and a
+    hundred samples later.
 
     Each sample of a generated stream is about somebody else, so that what is lost later was
     forgotten, not overruled.
@@ -272,30 +281,29 @@ def streaming(results: Results) -> Figure | None:
     if not any(set(found) - set(CONTROLS) for found in families.values()):
         return None
     figure, axes = figures.canvas(
-        2, len(families), width=3.2 * len(families), height=5, squeeze=False, sharey=True
+        3, len(families), width=3.2 * len(families), height=6.5, squeeze=False, sharey="row"
     )
-    for (along, later), (name, found) in zip(axes.T, families.items(), strict=True):
+    for (good, bad, later), (name, found) in zip(axes.T, families.items(), strict=True):
         own = [learner for learner in found if learner not in CONTROLS]
         for learner in own:
             best = results["families"][name]["learners"][learner]["best"]
             if best not in found[learner]:
                 continue
             streamed = found[learner][best]
-            along.plot(streamed["KU_by_time"], label=learner, **figures.line(_colour(learner)))
-            kept = list(streamed["retention"].values())
-            later.errorbar(
-                range(len(kept)),
-                [measured["value"] for measured in kept],
-                yerr=[
-                    [arm for m in kept for arm in (_arms(m) or [[0], [0]])[side]] for side in (0, 1)
-                ],
-                **figures.line(_colour(learner)),
-            )
-            later.set_xticks(range(len(kept)), list(streamed["retention"]))
-        along.set(title=name, xlabel="samples learnt before")
+            look = figures.line(_colour(learner))
+            good.plot(streamed["KU_by_time"], label=learner, **look)
+            bad.plot(streamed["BKU_by_time"], **look)
+            lags = list(streamed["retention"])
+            changes = [streamed["retention"][lag]["KU_since"] for lag in lags]
+            values = [measured["value"] for measured in changes]
+            later.errorbar(range(len(lags)), values, yerr=_all_arms(changes), **look)
+            later.set_xticks(range(len(lags)), lags)
+        good.set(title=name)
+        bad.set(xlabel="samples learnt before")
         later.set(xlabel="samples learnt since")
     axes[0][0].set_ylabel("KU just after")
-    axes[1][0].set_ylabel("KU later")
+    axes[1][0].set_ylabel("BKU just after")
+    axes[2][0].set_ylabel("change of KU since")
     figures.legend_below(figure)
     return figure
 
@@ -311,5 +319,6 @@ def growth(results: Results) -> Figure | None:
         for index, (name, grown) in enumerate(families.items()):
             axis.plot(grown["samples"], grown[counted], label=name, **figures.line(index))
         axis.set(xlabel="samples heard", ylabel=counted, ylim=(0, None))
+        axis.set_xscale("symlog", linthresh=1)
     axes[0].legend()
     return figure

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -21,7 +22,9 @@ from evidence.runs import manifest
 from evidence.stats import Measurement
 from kubku import measures, protocol, thesis
 from kubku.base_states import withheld
-from kubku.halo import Kind, Samples
+from kubku.halo import BASE, Kind, Samples
+from kubku.learners import CONTROLS
+from kubku.learners.gradient import GradientState
 from kubku.measures import STEPS
 from kubku.scoring import EPSILON
 from kubku.settings import LANGUAGE_MODEL
@@ -93,8 +96,9 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         if streamed:
             entry["streaming"].setdefault(learner, {})[base] = streamed
     for name, entry in families.items():
-        for learner in entry["learners"].values():
-            learner["best"] = _best(learner["base_states"])
+        for learner, of_learner in entry["learners"].items():
+            of_learner["best"] = _best(of_learner["base_states"])
+            of_learner["exposure"] = _exposure(study, learner, name)
         grown = study.folder / "growth" / f"{name}.json"
         if grown.exists():
             entry["growth"] = json.loads(grown.read_text())
@@ -116,7 +120,7 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         for family, found in families.items()
         for learner, of_learner in found["learners"].items()
         for base, of_base in of_learner["base_states"].items()
-        if of_base["audit"] > 0
+        if of_base["audit"]
     ]
     return {**results, "warnings": leaking}
 
@@ -134,7 +138,7 @@ def independent(groups: list[np.ndarray], tests: Sequence[Asked]) -> list[np.nda
       groups: one [N, ...] a cell, or of the first cells alone.
       tests: what each cell was asked.
     """
-    if len({test.generator for test in tests}) == 1:
+    if crossed(tests):
         return groups
     of_seed: dict[int, list[np.ndarray]] = defaultdict(list)
     for group, test in zip(groups, tests, strict=False):
@@ -142,22 +146,33 @@ def independent(groups: list[np.ndarray], tests: Sequence[Asked]) -> list[np.nda
     return [np.mean(shared, axis=0) for shared in of_seed.values()]
 
 
-def _mean(groups: list[np.ndarray], unit: str = "sample") -> Measurement:
-    """The mean over units, then replicates; with one replicate, units are all there is."""
+def crossed(tests: Sequence[Asked]) -> bool:
+    """Whether all cells were asked the same samples."""
+    return len({test.generator for test in tests}) == 1
+
+
+def _mean(groups: list[np.ndarray], tests: Sequence[Asked], unit: str = "sample") -> Measurement:
+    """The mean over units, then over what may count as replicates; with one, units are all."""
+    return _statistic(groups, tests, lambda table: table, unit)
+
+
+def _statistic(
+    groups: list[np.ndarray],
+    tests: Sequence[Asked],
+    statistic: Callable[[np.ndarray], np.ndarray],
+    unit: str = "sample",
+) -> Measurement:
+    groups = independent(groups, tests)
     if len(groups) == 1:
-        return stats.cluster_bootstrap(groups[0], lambda t: t, unit, resamples=RESAMPLES)
-    return stats.hierarchical_bootstrap(groups, lambda t: t, "replicate", resamples=RESAMPLES)
+        return stats.cluster_bootstrap(groups[0], statistic, unit, resamples=RESAMPLES)
+    return stats.hierarchical_bootstrap(
+        groups, statistic, "replicate", crossed=crossed(tests), resamples=RESAMPLES
+    )
 
 
-def _purity(groups: list[np.ndarray]) -> Measurement:
-    """KU_avg / (KU_avg + BKU_avg + epsilon); groups are f64[N, 2]."""
-
-    def statistic(table: np.ndarray) -> np.ndarray:
-        return table[:, 0] / (table.sum(-1) + EPSILON)
-
-    if len(groups) == 1:
-        return stats.cluster_bootstrap(groups[0], statistic, "sample", resamples=RESAMPLES)
-    return stats.hierarchical_bootstrap(groups, statistic, "replicate", resamples=RESAMPLES)
+def _purity(table: np.ndarray) -> np.ndarray:
+    """KU_avg / (KU_avg + BKU_avg + epsilon) of f64[resamples, 2]."""
+    return table[:, 0] / (table.sum(-1) + EPSILON)
 
 
 def summary(
@@ -174,11 +189,13 @@ def summary(
     """
 
     def of(name: str, when: str = "after") -> list[np.ndarray]:
-        return independent([cell[f"{when}.{name}"] for cell in replicates], tests)
+        return [cell[f"{when}.{name}"] for cell in replicates]
+
+    def mean(groups: list[np.ndarray]) -> Measurement:
+        return _mean(groups, tests)
 
     def histogram(name: str) -> np.ndarray:
-        scores = np.concatenate([cell[f"after.{name}"] for cell in replicates])
-        return np.histogram(scores, HISTOGRAM)[0]
+        return np.histogram(np.concatenate(of(name)), HISTOGRAM)[0]
 
     def induced(name: str) -> list[np.ndarray]:
         return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
@@ -186,28 +203,27 @@ def summary(
     both = [np.stack(pair, -1) for pair in zip(of("ku"), of("bku"), strict=True)]
     halos = {
         kind: {
-            **{name: _mean(of(name)) for name in names},
-            "before": _mean(of(names[0], "before")),
+            **{name: mean(of(name)) for name in names},
+            "before": mean(of(names[0], "before")),
         }
         for kind, names in HALOS.items()
     }
-    if tests[0].joint is not None:
-        halos["E"] |= _apart(replicates, tests, ("one_fact", "several_facts"), _entailed)
-    halos["H"] |= _apart(replicates, tests, ("trained", "withheld"), _traps)
-    found = {
-        "KU_avg": _mean(of("ku")),
-        "BKU_avg": _mean(of("bku")),
-        "BKU_yes": _mean(of("bku_yes")),
-        "knowledge_purity": _purity(both),
-        "induced_KU": _mean(induced("ku")),
-        "induced_BKU": _mean(induced("bku")),
-        "before": {"KU_avg": _mean(of("ku", "before")), "BKU_avg": _mean(of("bku", "before"))},
-        "net_KU": _mean([pair[:, 0] - pair[:, 1] for pair in both]),
-        "balanced_accuracy": _mean(of("balanced")),
-        "abstained": _mean(of("abstained")),
+    for kind, counted, parts in _PARTS:
+        halos[kind] |= _apart(replicates, tests, kind, counted, parts)
+    return {
+        "KU_avg": mean(of("ku")),
+        "BKU_avg": mean(of("bku")),
+        "BKU_yes": mean(of("bku_yes")),
+        "knowledge_purity": _statistic(both, tests, _purity),
+        "induced_KU": mean(induced("ku")),
+        "induced_BKU": mean(induced("bku")),
+        "before": {"KU_avg": mean(of("ku", "before")), "BKU_avg": mean(of("bku", "before"))},
+        "net_KU": mean([pair[:, 0] - pair[:, 1] for pair in both]),
+        "balanced_accuracy": mean(of("balanced")),
+        "abstained": mean(of("abstained")),
         # Always YES, and always NO, get half of L and of E right.
-        "corrected_L": _mean([2 * x - 1 for x in of("literal")]),
-        "corrected_E": _mean([2 * x - 1 for x in of("entailed")]),
+        "corrected_L": mean([2 * x - 1 for x in of("literal")]),
+        "corrected_E": mean([2 * x - 1 for x in of("entailed")]),
         "halos": halos,
         "histogram": {
             "edges": HISTOGRAM,
@@ -216,50 +232,89 @@ def summary(
         },
         "by_k": _by_k(replicates, tests),
         "bias_drift": _drift(replicates, others, tests),
-        "audit": float(max(cell["audit"] for cell in replicates)),
+        "audit": _audited(replicates),
         "tuned": [cell["note"] for cell in replicates],
         "samples": len(both[0]),
         "samples_per_second": float(
             np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in replicates])
         ),
     }
-    return found
 
 
-def _entailed(test: Asked, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Right answers to what is entailed; apart what takes several facts together, which no base
-    state has met: what one settles it has met among other facts.
+def _audited(replicates: Replicates) -> float | None:
+    """The worst audit; None where there was none (a language model is never shown an answer)."""
+    worst = max(cell["audit"] for cell in replicates)
+    return None if np.isnan(worst) else float(worst)
+
+
+def _stranger(test: Asked) -> np.ndarray:
+    """About somebody whom the sample isn't about, bool[N, Q]."""
+    return np.asarray(test.samples.query.entity != test.samples.exposure.entity[:, :1])
+
+
+def _derived(test: Asked) -> np.ndarray:
+    """About what only a rule could settle, bool[N, Q]."""
+    return np.asarray(test.samples.query.attribute >= BASE)
+
+
+def _joint(test: Asked) -> np.ndarray:
+    """Settled by several facts together, which no base state has met: what one fact settles it has
+    met among other facts.
     """
-    asked = np.asarray((test.samples.kind == Kind.ENTAILED) & test.samples.asked)
     assert test.joint is not None
-    return asked, test.joint, answers == np.asarray(test.samples.gold)
+    return test.joint
 
 
-def _traps(test: Asked, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Wrong answers to hallucination traps; apart those about attributes withheld from training."""
-    asked = np.asarray((test.samples.kind == Kind.HALLUCINATION) & test.samples.asked)
-    return asked, np.asarray(withheld(test.samples)), answers != Answer.UNKNOWN
+def _right(test: Asked, answers: np.ndarray) -> np.ndarray:
+    return answers == np.asarray(test.samples.gold)
+
+
+def _answered_at_all(test: Asked, answers: np.ndarray) -> np.ndarray:
+    return answers != Answer.UNKNOWN
+
+
+Part = Callable[[Asked], np.ndarray]
+_PARTS: tuple[tuple[str, Callable[[Asked, np.ndarray], np.ndarray], dict[str, Part]], ...] = (
+    ("E", _right, {"one_fact": lambda t: ~_joint(t), "several_facts": _joint}),
+    (
+        "H",
+        _answered_at_all,
+        {
+            "trained": lambda t: ~np.asarray(withheld(t.samples)),
+            "withheld": lambda t: np.asarray(withheld(t.samples)),
+            "unstated": lambda t: ~_derived(t) & ~_stranger(t),
+            "undecided": lambda t: _derived(t) & ~_stranger(t),
+            "stranger": _stranger,
+        },
+    ),
+    ("B", _answered_at_all, {"unstated": lambda t: ~_derived(t), "undecided": _derived}),
+)
+"""Parts of halos: the share of answers that count, among queries of a kind for which it holds."""
+_NUMBER = {"E": Kind.ENTAILED, "H": Kind.HALLUCINATION, "B": Kind.BIAS}
 
 
 def _apart(
     replicates: Replicates,
     tests: Sequence[Asked],
-    names: tuple[str, str],
-    of: Callable[[Asked, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    kind: str,
+    counted: Callable[[Asked, np.ndarray], np.ndarray],
+    parts: Mapping[str, Part],
 ) -> dict[str, Measurement]:
-    """Two shares of answers, over the queries asked: where not `apart`, and where `apart`."""
     found = {}
-    for name, wanted in zip(names, (False, True), strict=True):
+    for name, part in parts.items():
+        if tests[0].joint is None and name not in ("trained", "withheld"):
+            continue  # samples without rules: nothing is known of what settles them
         shares = []
         for cell, test in zip(replicates, tests, strict=True):
             answers = cell["answers"]
-            first = jax.tree.map(lambda leaf: leaf[: len(answers)], test[1:])  # noqa: B023
-            asked, apart, counted = of(Asked(test.generator, *first), answers)
-            these = asked & (apart == wanted)
+            asked = jax.tree.map(lambda leaf: leaf[: len(answers)], test[1:])  # noqa: B023
+            first = Asked(test.generator, *asked)
+            these = np.asarray((first.samples.kind == _NUMBER[kind]) & first.samples.asked)
+            these = these & part(first)
             some = these.any(-1)
-            shares.append((counted & these)[some].sum(-1) / these[some].sum(-1))
+            shares.append((counted(first, answers) & these)[some].sum(-1) / these[some].sum(-1))
         if all(len(share) for share in shares):
-            found[name] = _mean(independent(shares, tests))
+            found[name] = _mean(shares, tests)
     return found
 
 
@@ -268,8 +323,7 @@ def _by_k(replicates: Replicates, tests: Sequence[Asked]) -> list[dict[str, Any]
         return []
 
     def mean(name: str, at: int) -> Measurement:
-        swept = [cell[name][at] for cell in replicates if name in cell]
-        return _mean(independent(swept, tests))
+        return _mean([cell[name][at] for cell in replicates if name in cell], tests)
 
     return [
         {"K": steps, "KU_avg": mean("steps.ku", at), "BKU_avg": mean("steps.bku", at)}
@@ -280,36 +334,46 @@ def _by_k(replicates: Replicates, tests: Sequence[Asked]) -> list[dict[str, Any]
 def _drift(
     replicates: Replicates, others: Mapping[str, Replicates], tests: Sequence[Asked]
 ) -> dict[str, Any]:
-    """Flip rate and signed drift; for another world the difference of the signed drifts."""
+    """Flip rate and signed drift; for another world the differences, of one base state each."""
     if "flips" not in replicates[0]:
         return {}
-
-    def mean(drifts: list[np.ndarray]) -> Measurement:
-        return _mean(independent(drifts, tests))
-
     found: dict[str, Any] = {
-        name: mean([cell[name] for cell in replicates]) for name in ("flips", "signed")
+        name: _mean([cell[name] for cell in replicates], tests, "pair")
+        for name in ("flips", "signed")
     }
     for world, elsewhere in others.items():
-        if elsewhere:
-            paired = zip(replicates, elsewhere, strict=False)  # the first replicates alone
-            found[f"signed_less_{world}"] = mean([a["signed"] - b["signed"] for a, b in paired])
+        # The first replicates alone: pairs are all that is resampled, and the interval says
+        # nothing about other base states of these worlds.
+        for name, there in product(("flips", "signed"), elsewhere[:1]):
+            found[f"{name}_less_{world}"] = stats.cluster_bootstrap(
+                replicates[0][name] - there[name],
+                lambda table: table,
+                "pair, of one base state a world",
+                resamples=RESAMPLES,
+            )
     return found
 
 
 def streaming(replicates: Replicates, tests: Sequence[Asked]) -> dict[str, Any]:
-    """Gains along streams and what is left of them later; streams are the unit."""
+    """Gains along streams and what is left of them later; streams are the unit.
+
+    `retention`: for each lag KU and BKU about a sample so much later, and by how much KU has
+    changed since it was learnt (`KU_since`), over the same samples.
+    """
     if "stream.after.ku" not in replicates[0]:
         return {}
 
     def mean(of: Callable[[Mapping[str, Any]], np.ndarray]) -> Measurement:
-        return _mean(independent([of(cell).mean(1) for cell in replicates], tests), "stream")
+        return _mean([of(cell).mean(1) for cell in replicates], tests, "stream")
 
     def gain(name: str) -> Measurement:
         return mean(lambda cell: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"])
 
     def by_time(name: str) -> np.ndarray:
         return np.mean([cell[f"stream.after.{name}"].mean(0) for cell in replicates], 0)
+
+    def since(lag: int) -> Measurement:
+        return mean(lambda cell: cell[f"stream.lag{lag}.ku"] - cell["stream.after.ku"][:, :-lag])
 
     kept = [lag for lag in protocol.LAGS if f"stream.lag{lag}.ku" in replicates[0]]
     return {
@@ -318,10 +382,26 @@ def streaming(replicates: Replicates, tests: Sequence[Asked]) -> dict[str, Any]:
         "KU_by_time": by_time("ku"),
         "BKU_by_time": by_time("bku"),
         "retention": {
-            "0": mean(itemgetter("stream.after.ku")),
-            **{str(lag): mean(itemgetter(f"stream.lag{lag}.ku")) for lag in kept},
+            str(lag): {
+                "KU": mean(itemgetter(f"stream.lag{lag}.ku")),
+                "BKU": mean(itemgetter(f"stream.lag{lag}.bku")),
+                "KU_since": since(lag),
+            }
+            for lag in kept
         },
     }
+
+
+def _exposure(study: Study, learner: str, family: str) -> str:
+    """How a learner is exposed to a sample: by gradient steps, by reading it into a state, or, a
+    language model, in its context; `none` of those whose state never changes.
+    """
+    if learner == LANGUAGE_MODEL:
+        return "context"
+    if learner in CONTROLS and learner.startswith(("always", "random")):
+        return "none"
+    state = jax.eval_shape(study.learner(learner, family).init, jax.random.key(0))
+    return "gradient" if isinstance(state, GradientState) else "state"
 
 
 def _best(base_states: Mapping[str, Any]) -> str:
@@ -359,7 +439,7 @@ def verdict(
                 ]
                 tests = _asked(study, family, len(scored))
                 outcomes[family][learner] = independent(scored, tests)
-    return thesis.judge(declared, outcomes)
+    return thesis.judge(declared, outcomes, crossed=study.settings.budget.generator_seeds == 1)
 
 
 def _answered(

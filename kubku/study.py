@@ -173,7 +173,7 @@ class Study:
                 found: dict[str, Any] = {
                     "answers": after.astype(np.int8),
                     "before_answers": before.astype(np.int8),
-                    "audit": 0.0,
+                    "audit": float("nan"),  # it is shown no halo that could be a wrong one
                     "seconds_exposed": seconds,
                 }
                 for when, answers in (("before", before), ("after", after)):

@@ -28,10 +28,13 @@ Outcomes = Mapping[str, list[np.ndarray]]
 """KU and BKU after learning, by learner: one f64[N, 2] a replicate, samples in the same order."""
 
 
-def compare(own: list[np.ndarray], other: list[np.ndarray]) -> dict[str, Any]:
+def compare(
+    own: list[np.ndarray], other: list[np.ndarray], *, crossed: bool = False
+) -> dict[str, Any]:
     """Differences of KU and BKU, own minus other, with p-values for dominance either way.
 
     Samples are paired by row; where one learner was asked fewer, only those that both were asked.
+    `crossed`: all replicates answered the same samples.
     """
     differences = []
     for a, b in zip(own, other, strict=True):
@@ -44,6 +47,7 @@ def compare(own: list[np.ndarray], other: list[np.ndarray]) -> dict[str, Any]:
             [difference[:, column] for difference in differences],
             lambda table: table,
             "replicate",
+            crossed=crossed,
             resamples=RESAMPLES,
         )
     zero = np.zeros(len(means))
@@ -76,16 +80,19 @@ def _largest(p_values: list[float | None], means: np.ndarray, direction: int) ->
     return max(found)
 
 
-def judge(thesis: Thesis, outcomes: Mapping[str, Outcomes]) -> dict[str, Any]:
+def judge(
+    thesis: Thesis, outcomes: Mapping[str, Outcomes], *, crossed: bool = False
+) -> dict[str, Any]:
     """The verdict with the condition that decided it and every comparison.
 
     Args:
       thesis: as declared.
       outcomes: by family; opponents on their best base states, named as in `against`. An opponent
         that can't handle a family is absent there.
+      crossed: all replicates answered the same samples.
     """
     comparisons = {
-        (family, opponent): compare(found[thesis.learner], found[opponent])
+        (family, opponent): compare(found[thesis.learner], found[opponent], crossed=crossed)
         for family, found in outcomes.items()
         if thesis.learner in found
         for opponent in thesis.against
@@ -94,6 +101,7 @@ def judge(thesis: Thesis, outcomes: Mapping[str, Outcomes]) -> dict[str, Any]:
     for direction in ("dominates", "dominated"):
         adjusted = stats.holm({str(at): c[f"p_{direction}"] for at, c in comparisons.items()})
         for at, comparison in comparisons.items():
+            comparison[f"p_{direction}_alone"] = comparison[f"p_{direction}"]
             comparison[f"p_{direction}"] = adjusted[str(at)]
     conditions = [
         {

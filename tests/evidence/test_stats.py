@@ -205,6 +205,25 @@ def test_hierarchical_bootstrap_sees_both_levels():
     close(both, one_level.value, one_level.low, one_level.high, 0.15)
 
 
+def test_crossed_members_are_resampled_once_for_all_clusters():
+    # Three clusters of the same members: nested resampling takes their noise for independent
+    # and comes out at s / sqrt(3 m), crossed at s / sqrt(m).
+    groups = [RNG.normal(size=200)] * 3
+    nested, crossed = (
+        stats.hierarchical_bootstrap(groups, mean_of, "seed", crossed=of) for of in (False, True)
+    )
+    assert (crossed.high - crossed.low) / (nested.high - nested.low) == pytest.approx(
+        3**0.5, rel=0.1
+    )
+    # Members that say nothing leave the clusters, as there.
+    flat = [[float(i)] * 5 for i in range(12)]
+    one_level = stats.cluster_bootstrap(np.arange(12.0), mean_of, "run")
+    both = stats.hierarchical_bootstrap(flat, mean_of, "run", crossed=True)
+    close(both, one_level.value, one_level.low, one_level.high, 0.15)
+    with pytest.raises(ValueError, match="as many in every cluster"):
+        stats.hierarchical_bootstrap([[1.0], [1.0, 2.0]], mean_of, "seed", crossed=True)
+
+
 def test_variance_components_by_hand():
     # Means 1 and 5, within-group variance 2 each: mean square between 16, (16 - 2) / 2 = 7.
     parts = stats.variance_components([[0.0, 2.0], [4.0, 6.0]])

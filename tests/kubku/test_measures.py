@@ -136,7 +136,8 @@ def test_shares_apart_are_of_the_questions_asked_by_hand():
     joint = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bool)
     cell = {"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)}  # the first two rows
     tests = [results.Asked(0, samples, joint)] * 2
-    found = results._apart([cell, cell], tests, ("one", "several"), results._entailed)
+    parts = {"one": lambda test: ~test.joint, "several": lambda test: test.joint}
+    found = results._apart([cell, cell], tests, "E", results._right, parts)
     # One fact: first sample half of two, second half of two. Several: the one there is.
     assert (found["one"].value, found["several"].value) == (0.5, 1.0)
 
@@ -165,7 +166,42 @@ def test_retention_is_about_the_sample_learnt_a_lag_ago():
                 if t >= lag:
                     later = found[f"stream.lag{lag}.ku"][s, t - lag]
                     assert later == pytest.approx(ku(t - lag))
+                    assert found[f"stream.lag{lag}.bku"].shape == (2, 12 - lag)
     assert "stream.lag100.ku" not in found
+
+
+def test_traps_apart_are_what_they_are_called(drawn):
+    """Of four hallucination traps two are unstated, one is undecided and one about a stranger."""
+    samples = jax.tree.map(lambda leaf: leaf[:32], drawn("stories"))
+    test = results.Asked(0, samples, np.zeros(samples.kind.shape, bool))
+    traps = samples.kind == Kind.HALLUCINATION
+    of = {
+        name: part(test) & traps
+        for _, _, parts in results._PARTS[1:2]
+        for name, part in parts.items()
+    }
+    assert [of[name].sum(1).tolist() for name in ("unstated", "undecided", "stranger")] == [
+        [2] * 32,
+        [1] * 32,
+        [1] * 32,
+    ]
+    assert ((of["trained"] ^ of["withheld"]) == traps).all()
+
+
+def test_change_since_is_over_the_same_samples():
+    """Learning gets worse along the stream and nothing is forgotten: the change is 0."""
+    slope = np.linspace(2, 0, 20)
+    after = np.stack([slope, slope - 0.5])
+    cell = {
+        f"stream.{when}.{name}": after for when in ("before", "after") for name in ("ku", "bku")
+    }
+    for lag in (1, 10):
+        cell |= {f"stream.lag{lag}.{name}": after[:, :-lag] for name in ("ku", "bku")}
+    found = results.streaming([cell] * 2, [results.Asked(0, None, None)] * 2)
+    for lag in ("1", "10"):
+        kept = found["retention"][lag]
+        assert kept["KU_since"].value == 0 and kept["KU_since"].high == 0
+        assert kept["KU"].value == pytest.approx(after[:, : -int(lag)].mean())
 
 
 def test_base_states_that_answer_the_same_samples_are_one_replicate():
