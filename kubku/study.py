@@ -214,7 +214,7 @@ class Study:
             write_json(path, {"samples": history.samples, **total})
 
     def cells(self) -> Iterator[Cell]:
-        """All cells, one replicate after the other: stopped early, a run has whole replicates."""
+        """All cells, one replicate after the other."""
         budget = self.settings.budget
         first, *others = self.settings.worlds
         for replicate in range(budget.base_seeds * budget.generator_seeds):
