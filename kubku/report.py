@@ -81,7 +81,9 @@ def _learners(family: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, An
 
 @figures.style()
 def scatter(results: Results) -> Figure:
-    """KU against BKU, all base states, controls as landmarks."""
+    """KU against BKU, all base states, controls as landmarks; of each learner's best base state the
+    intervals, and every replicate as a small point: a mean can lie where no replicate does.
+    """
     families = results["families"]
     figure, axes = figures.canvas(
         1, len(families), width=3.2 * len(families), height=3.3, squeeze=False, sharey=True
@@ -99,14 +101,18 @@ def scatter(results: Results) -> Figure:
                     axis.scatter(bku["value"], ku["value"], **mark)
                     label = learner
                 else:
+                    best, look = base == found["best"], figures.point(group)
                     axis.errorbar(
                         bku["value"],
                         ku["value"],
-                        xerr=_arms(bku),
-                        yerr=_arms(ku),
-                        **figures.point(group),
+                        xerr=_arms(bku) if best else None,
+                        yerr=_arms(ku) if best else None,
+                        **look | {"elinewidth": 0.6, "capsize": 0, "alpha": 1 if best else 0.4},
                     )
-                    label = f"{learner} {base}" if base == found["best"] else ""
+                    each = entry["by_replicate"]
+                    if best and len(each["KU"]) > 1:
+                        axis.plot(each["BKU"], each["KU"], ".", color=look["color"], markersize=3)
+                    label = f"{learner} {base}" if best else ""
                 if label:
                     spot = round(12 * bku["value"]), round(12 * ku["value"])
                     labels.setdefault(spot, []).append(label)

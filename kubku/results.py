@@ -217,6 +217,10 @@ def summary(
         "knowledge_purity": _statistic(both, tests, _purity),
         "induced_KU": mean(induced("ku")),
         "induced_BKU": mean(induced("bku")),
+        "by_replicate": {
+            "KU": [float(x.mean()) for x in of("ku")],
+            "BKU": [float(x.mean()) for x in of("bku")],
+        },
         "before": {"KU_avg": mean(of("ku", "before")), "BKU_avg": mean(of("bku", "before"))},
         "net_KU": mean([pair[:, 0] - pair[:, 1] for pair in both]),
         "balanced_accuracy": mean(of("balanced")),
