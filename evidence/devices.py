@@ -223,9 +223,10 @@ def side_by_side(
             while (item := take(device)) is not None:
                 function(item[0])
 
-    pool = ThreadPoolExecutor()
+    devices = jax.local_devices()
+    pool = ThreadPoolExecutor(len(devices))
     try:
-        for ended in as_completed([pool.submit(work, it) for it in jax.local_devices()]):
+        for ended in as_completed([pool.submit(work, device) for device in devices]):
             ended.result()
     finally:
         waiting.clear()

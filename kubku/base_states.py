@@ -91,8 +91,8 @@ def of(learner: Learner, training: Training, learn: Learn | None = None) -> dict
 
     return {
         "random": None,
-        "marginal": _trained(unexposed, learner.answer, training, paced=False),
-        "meta": _trained(learn or learner.learn, learner.answer, training, paced=learn is not None),
+        "marginal": _trained(learner, unexposed, training, paced=False),
+        "meta": _trained(learner, learn or learner.learn, training, paced=learn is not None),
     }
 
 
@@ -100,10 +100,9 @@ def of(learner: Learner, training: Training, learn: Learn | None = None) -> dict
 # and a pace has to change by factors while a weight changes by hundredths.
 HASTE = 10.0
 FIRST_PACE = 3.0
-_CHUNK = 8
 
 
-def _trained(learn: Learn, answer: Callable, training: Training, paced: bool) -> Make:
+def _trained(learner: Learner, learn: Learn, training: Training, paced: bool) -> Make:
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(training.rate))
 
     def with_trained(state: State, trained: Mapping[str, Any]) -> State:
@@ -116,7 +115,9 @@ def _trained(learn: Learn, answer: Callable, training: Training, paced: bool) ->
         started = with_trained(state, trained)
 
         def one(sample: Sample) -> jax.Array:
-            scores = jax.vmap(answer, in_axes=(None, 0))(learn(started, sample), sample.query)
+            scores = jax.vmap(learner.answer, in_axes=(None, 0))(
+                learn(started, sample), sample.query
+            )
             right = jnp.take_along_axis(scores, sample.gold[:, None], -1)[:, 0]
             used = sample.asked & ~withheld(sample)
             return -(jnp.log(right + 1e-9) * used).sum() / jnp.maximum(used.sum(), 1)
@@ -124,8 +125,8 @@ def _trained(learn: Learn, answer: Callable, training: Training, paced: bool) ->
         return jax.vmap(one)(samples).mean()
 
     def slope(trained: Mapping[str, Any], state: State, samples: Samples) -> Any:
-        """The gradient of the loss, over few samples at a time: more outgrow the cache."""
-        size = math.gcd(training.batch, _CHUNK)
+        """The gradient of the loss, over as many samples at a time as fit the cache."""
+        size = math.gcd(training.batch, learner.chunk)
         parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
         slopes = jax.lax.map(lambda part: jax.grad(loss)(trained, state, part), parts)
         return jax.tree.map(lambda leaf: leaf.mean(0), slopes)

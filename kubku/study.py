@@ -15,7 +15,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -161,10 +161,7 @@ class Study:
                 if path.exists():
                     continue
                 clock = time.perf_counter()
-                samples = _rows(
-                    self.data(name, 0).test,
-                    slice(0, self.settings.budget.slow),
-                )
+                samples = _rows(self.data(name, 0).test, slice(0, self.settings.budget.slow))
                 family = self.family(name)
                 before, after = (
                     language_model.ask(model, family, samples, shown) for shown in (False, True)
@@ -262,7 +259,8 @@ class Study:
         with self._drawing[name]:
             return self._pretrain(name, world, replicate)
 
-    @cache  # noqa: B019
+    # A full study's would not all fit the memory.
+    @lru_cache(maxsize=8)  # noqa: B019
     def _pretrain(self, name: str, world: str, replicate: int) -> Samples:
         n, (*_, key) = self.settings.budget.pretrain, self._keys(replicate)
         samples = generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
@@ -270,9 +268,6 @@ class Study:
 
     @cache  # noqa: B019
     def _data(self, name: str, generator_seed: int) -> Data:
-        return jax.tree.map(np.asarray, self._splits(name, generator_seed))
-
-    def _splits(self, name: str, generator_seed: int) -> Data:
         budget = self.settings.budget
         if name == "jsonl":
             assert self._own is not None
@@ -286,12 +281,13 @@ class Study:
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
         family, (of_pairs, of_streams) = FAMILIES[name], jax.random.split(key, 2)
         flowing = generate(family, of_streams, budget.streams * budget.length, "test")
-        return Data(
+        drawn = Data(
             generate(family, key, budget.validation, "validation"),
             generate(family, key, budget.test, "test"),
             generate(family, of_pairs, budget.pairs, "test", pairs=True),
             apart(self._streams(flowing)),
         )
+        return jax.tree.map(np.asarray, drawn)
 
     def _streams(self, samples: Samples) -> Samples:
         shape = self.settings.budget.streams, self.settings.budget.length

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from kubku.halo import EXPOSURES, FEATURES, Learner, Sample, Statement, features
+from kubku.learners.gradient import block
 
 ITEM = FEATURES + 3
 
@@ -59,11 +60,7 @@ class Layer(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array, to: jax.Array, seen: jax.Array) -> jax.Array:
-        norm, width = nn.LayerNorm(), x.shape[-1]
-        mask = jnp.broadcast_to(seen, (1, x.shape[0], seen.shape[0]))
-        x = x + nn.MultiHeadDotProductAttention(self.heads)(norm(x), norm(to), mask=mask)
-        hidden = nn.gelu(nn.Dense(2 * width)(nn.LayerNorm()(x)))
-        return x + nn.Dense(width)(hidden)
+        return block(x, self.heads, to, mask=seen[None, None, :])
 
 
 class TransformerReader(nn.Module):

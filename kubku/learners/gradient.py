@@ -110,10 +110,21 @@ class Transformer(nn.Module):
         place = self.param("place", nn.initializers.normal(0.02), (x.shape[-2], self.width))
         x = nn.Dense(self.width)(x) + place
         for _ in range(self.layers):
-            x = x + nn.MultiHeadDotProductAttention(self.heads)(nn.LayerNorm()(x))
-            hidden = nn.gelu(nn.Dense(2 * self.width)(nn.LayerNorm()(x)))
-            x = x + nn.Dense(self.width)(hidden)
+            x = block(x, self.heads)
         return nn.Dense(3)(nn.LayerNorm()(x.mean(-2)))
+
+
+def block(
+    x: jax.Array, heads: int, to: jax.Array | None = None, mask: jax.Array | None = None
+) -> jax.Array:
+    """One pre-norm layer, made inside a module's compact call: x, f32[..., T, width], attends to
+    `to`, f32[..., S, width], or to itself.
+    """
+    width, norm = x.shape[-1], nn.LayerNorm()
+    attended = norm(x if to is None else to)
+    x = x + nn.MultiHeadDotProductAttention(heads)(norm(x), attended, mask=mask)
+    hidden = nn.gelu(nn.Dense(2 * width)(nn.LayerNorm()(x)))
+    return x + nn.Dense(width)(hidden)
 
 
 def exposure_loss(

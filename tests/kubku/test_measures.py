@@ -197,11 +197,12 @@ def test_change_since_is_over_the_same_samples():
     }
     for lag in (1, 10):
         cell |= {f"stream.lag{lag}.{name}": after[:, :-lag] for name in ("ku", "bku")}
+    cell["stream.lag10.ku"] = after[:, :-10] - 0.25  # of which a quarter is lost in ten
     found = results.streaming([cell] * 2, [results.Asked(0, None, None)] * 2)
-    for lag in ("1", "10"):
-        kept = found["retention"][lag]
-        assert kept["KU_since"].value == 0 and kept["KU_since"].high == 0
-        assert kept["KU"].value == pytest.approx(after[:, : -int(lag)].mean())
+    assert found["retention"]["10"]["KU_since"].value == pytest.approx(-0.25)
+    kept = found["retention"]["1"]
+    assert kept["KU_since"].value == 0 and kept["KU_since"].high == 0
+    assert kept["KU"].value == pytest.approx(after[:, :-1].mean())
 
 
 def test_base_states_that_answer_the_same_samples_are_one_replicate():

@@ -3,6 +3,7 @@
 import json
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -257,6 +258,22 @@ def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
         a, b, c = (jax.tree.leaves(getattr(state, name)) for state in (made, same, other))
         assert all((x == y).all() for x, y in zip(a, b, strict=True))
         assert not all((x == y).all() for x, y in zip(a, c, strict=True))
+
+
+def test_base_states_do_not_depend_on_how_many_samples_are_worked_on_at_a_time(samples):
+    training, learner = (
+        Training(updates=2, batch=16, rate=1e-3),
+        gradient_learner(MLP(8), features, 4),
+    )
+    start = learner.init(jax.random.key(0))
+    pretrain = jax.tree.map(jnp.asarray, samples)
+    key, learn = jax.random.key(1), one_step(MLP(8), features)
+    many, few = (
+        base_states.of(learner._replace(chunk=chunk), training, learn)["meta"](start, pretrain, key)
+        for chunk in (16, 4)
+    )
+    chex.assert_trees_all_close(many.params, few.params, rtol=1e-3, atol=1e-5)
+    assert not np.allclose(jax.tree.leaves(many.params)[1], jax.tree.leaves(start.params)[1])
 
 
 def test_a_replaying_learner_learns_unknown_items_of_the_pretraining_split(samples):
