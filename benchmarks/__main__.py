@@ -1,7 +1,7 @@
 """`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that take minutes at most.
 
-Studies are run by name: `rollout_storage` (7 minutes on two cores), `epistemic` (3); and
-`python benchmarks/calibration.py` (10). `agreement` (10 minutes) compares verdicts, not times.
+Studies are run by name: `rollout_storage` (7 minutes on two cores), `epistemic` (3), `outer` (20);
+and `python benchmarks/calibration.py` (10). `agreement` (10 minutes) compares verdicts, not times.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def as_studied(name: str) -> dict[str, Any]:
     A network's arithmetic is XLA's own count.
     """
     family = FAMILIES["grids" if name == "cnn" else "stories"]
-    learner = learners.make(name, family, Training(updates=1, batch=1, rate=1.0))
+    learner = learners.make(name, family, Training(updates=1, batch=1))
     state = learner.init(jax.random.key(0))
     n = 64 if "transformer" in name else 256 if name in GRADIENT + REPLAY else 2048
     batch = generate(family, jax.random.key(1), n, "test")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,20 +58,32 @@ def replaying(bases: Mapping[str, Make | None]) -> dict[str, Make | None]:
 
 
 class Training(Settings):
-    """How `marginal` and `meta` weights are trained; the same for every learner.
+    """How much `marginal` and `meta` weights are trained; the same for every learner.
 
     Attributes:
       updates: Adam steps.
       batch: samples in each.
-      rate: Adam's learning rate.
     """
 
     updates: int = Field(gt=0)
     batch: int = Field(gt=0)
-    rate: float = Field(gt=0)
 
 
-def of(learner: Learner, training: Training, learn: Learn | None = None) -> dict[str, Make | None]:
+class Outer(NamedTuple):
+    """How a learner's weights are trained: what suits one network stalls another.
+
+    Attributes:
+      rate: Adam's learning rate.
+      pace: how fast each weight learns a sample at first, of `meta` weights that learn that, too.
+    """
+
+    rate: float
+    pace: float = 1.0
+
+
+def of(
+    learner: Learner, training: Training, outer: Outer, learn: Learn | None = None
+) -> dict[str, Make | None]:
     """The base states of a learner whose state has `params`.
 
     `meta` of learners that take gradient steps is Meta-SGD (Li et al., 2017): MAML through one step
@@ -81,7 +93,8 @@ def of(learner: Learner, training: Training, learn: Learn | None = None) -> dict
 
     Args:
       learner: whose base states.
-      training: how they are trained.
+      training: how much they are trained.
+      outer: how.
       learn: what `meta` is trained through, if the learner's state has `pace` and its own `learn`
         can't be differentiated; else `learner.learn`.
     """
@@ -91,19 +104,32 @@ def of(learner: Learner, training: Training, learn: Learn | None = None) -> dict
 
     return {
         "random": None,
-        "marginal": _trained(learner, unexposed, training, paced=False),
-        "meta": _trained(learner, learn or learner.learn, training, paced=learn is not None),
+        "marginal": _trained(learner, unexposed, training, outer, paced=False),
+        "meta": _trained(learner, learn or learner.learn, training, outer, paced=learn is not None),
     }
+
+
+def outer_loss(learner: Learner, learn: Learn, state: State, samples: Samples) -> jax.Array:
+    """Mean cross-entropy of the answers to each sample's halo after `learn`, but for what base
+    states may not learn from, f32[].
+    """
+
+    def one(sample: Sample) -> jax.Array:
+        scores = jax.vmap(learner.answer, in_axes=(None, 0))(learn(state, sample), sample.query)
+        right = jnp.take_along_axis(scores, sample.gold[:, None], -1)[:, 0]
+        used = sample.asked & ~withheld(sample)
+        return -(jnp.log(right + 1e-9) * used).sum() / jnp.maximum(used.sum(), 1)
+
+    return jax.vmap(one)(samples).mean()
 
 
 # A pace is learnt as pace = exp(HASTE * z): Adam moves every number it trains by about as much,
 # and a pace has to change by factors while a weight changes by hundredths.
 HASTE = 10.0
-FIRST_PACE = 3.0
 
 
-def _trained(learner: Learner, learn: Learn, training: Training, paced: bool) -> Make:
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(training.rate))
+def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, paced: bool) -> Make:
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(outer.rate))
 
     def with_trained(state: State, trained: Mapping[str, Any]) -> State:
         if paced:
@@ -112,17 +138,7 @@ def _trained(learner: Learner, learn: Learn, training: Training, paced: bool) ->
         return state._replace(params=trained["params"])
 
     def loss(trained: Mapping[str, Any], state: State, samples: Samples) -> jax.Array:
-        started = with_trained(state, trained)
-
-        def one(sample: Sample) -> jax.Array:
-            scores = jax.vmap(learner.answer, in_axes=(None, 0))(
-                learn(started, sample), sample.query
-            )
-            right = jnp.take_along_axis(scores, sample.gold[:, None], -1)[:, 0]
-            used = sample.asked & ~withheld(sample)
-            return -(jnp.log(right + 1e-9) * used).sum() / jnp.maximum(used.sum(), 1)
-
-        return jax.vmap(one)(samples).mean()
+        return outer_loss(learner, learn, with_trained(state, trained), samples)
 
     def slope(trained: Mapping[str, Any], state: State, samples: Samples) -> Any:
         """The gradient of the loss, over as many samples at a time as fit the cache."""
@@ -144,7 +160,7 @@ def _trained(learner: Learner, learn: Learn, training: Training, paced: bool) ->
 
         trained = {"params": state.params}
         if paced:
-            first = math.log(FIRST_PACE) / HASTE
+            first = math.log(outer.pace) / HASTE
             trained["haste"] = jax.tree.map(lambda w: jnp.full_like(w, first), state.params)
         start = trained, optimiser.init(trained)
         (trained, _), _ = jax.lax.scan(update, start, jax.random.split(key, training.updates))

@@ -19,10 +19,11 @@ from evidence.devices import gather, over_runs, spread
 from kubku.halo import Learner, Sample, Samples, State, Statement, decide
 from kubku.scoring import Scores, score
 
-# Finer towards 1: what was trained to be sure is only told from what is surer there.
-THRESHOLDS = np.concatenate([np.linspace(0.0, 0.96, 49), 1 - np.geomspace(0.03, 1e-5, 15)]).astype(
-    np.float32
-)
+# Finer towards 1: what was trained to be sure is only told from what is surer there. At 1 nobody
+# ever answers.
+THRESHOLDS = np.concatenate(
+    [np.linspace(0.0, 0.96, 49), 1 - np.geomspace(0.03, 2e-7, 24), [1.0]]
+).astype(np.float32)
 LAGS = (1, 10, 100)
 
 
@@ -116,14 +117,20 @@ class Tuned(NamedTuple):
 
 
 def tune(learner: Learner, state: State, validation: Samples) -> Tuned:
-    """The trial and threshold with the highest mean KU - BKU; the first of equals."""
+    """The trial and threshold with the highest mean KU - BKU: the first of equal trials, and the
+    middle one of thresholds that do equally well side by side, for at their edge the next sample
+    may be judged otherwise.
+    """
     best = None
     for trial in learner.trials:
         exposed = reset_to_base(learner, with_trial(state, trial), validation)
         objectives = np.asarray(_objectives(exposed.after, validation))
         at = int(objectives.argmax())
         if best is None or objectives[at] > best.objective + 1e-6:
-            best = Tuned(dict(trial), float(THRESHOLDS[at]), float(objectives[at]))
+            less = np.flatnonzero(objectives[at:] < objectives[at] - 1e-6)
+            equal = less[0] if less.size else len(objectives) - at
+            threshold = THRESHOLDS[at + (equal - 1) // 2]
+            best = Tuned(dict(trial), float(threshold), float(objectives[at]))
     assert best is not None, "a learner has one trial at least"
     return best
 

@@ -245,7 +245,7 @@ def grownet_vote(
 
         return lax.scan(one, state, (samples, used.astype(jnp.float32)))[0]
 
-    trials = tuple({"gain": float(4**power)} for power in range(8))
+    trials = tuple({"gain": float(8**power)} for power in range(8))
     return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=64)
 
 
@@ -279,7 +279,7 @@ QUESTIONS = 2 * DERIVED
 
 
 def grownet_two_layer(
-    entities: int = ENTITIES, neurons: int = 5, slots: int = 16, reach: int = 2
+    entities: int = ENTITIES, neurons: int = 6, slots: int = 16, reach: int = 2
 ) -> Learner:
     """Recalls facts as `grownet_lookup` does, and judges what can't be stated by grown readers.
 
@@ -294,7 +294,7 @@ def grownet_two_layer(
     Args:
       entities: how many entities there is room for.
       neurons: room for neurons in each reader; it starts with one, and with room for no more it
-        doesn't grow.
+        doesn't grow. Two attributes have up to 81 places, which 6 neurons of 16 slots hold.
       slots: room for slots in each neuron.
       reach: attributes that a reader looks at, 1 or 2. With 2 some reader sees all that a rule of
         two conditions depends on.
@@ -394,7 +394,7 @@ def grownet_two_layer(
         (readers, votes, right), told = lax.map(one, (jnp.arange(QUESTIONS), *carry))
         return state._replace(readers=readers, votes=votes, right=right, told=state.told + told)
 
-    trials = tuple({"focus": float(2**power)} for power in range(1, 9))
+    trials = tuple({"focus": float(4**power)} for power in range(8))
     return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=8)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubku import base_states
-from kubku.base_states import Training
+from kubku.base_states import Outer, Training
 from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.controls import controls
@@ -32,9 +32,25 @@ OF_FAMILY = ("cnn", "generator_oracle")
 """Those that depend on the family; the others are the same program for each."""
 NAMES = (*GRADIENT, *REPLAY, *CONTEXT, *GROWNET, *ABLATED, *CONTROLS)
 
+# The best of nine trials for each network, of three for a reader: `python -m benchmarks outer`.
+OUTER = {
+    "mlp": Outer(6e-3, 2.5),
+    "cnn": Outer(6e-3, 2.5),
+    "gru": Outer(6e-3, 0.5),
+    "transformer": Outer(6e-3, 0.5),
+    "gru_context": Outer(2e-2),
+    "transformer_context": Outer(2e-3),
+}
 
-def make(name: str, family: Family, training: Training) -> Learner:
+
+def make(name: str, family: Family, training: Training, outer: Outer | None = None) -> Learner:
     """The learner of that name for a family.
+
+    Args:
+      name: one of `NAMES`.
+      family: what it is to learn from.
+      training: how much its base states are trained.
+      outer: how, if otherwise than `OUTER` says.
 
     Raises:
       ValueError: there is no such learner, or it can't handle the family.
@@ -58,7 +74,7 @@ def make(name: str, family: Family, training: Training) -> Learner:
         network, encode, chunk = networks[own]()
         # A replaying learner keeps as many items as a sample states facts.
         learner = gradient_learner(network, encode, chunk, replayed=0 if own == name else FACTS)
-        bases = base_states.of(learner, training, one_step(network, encode))
+        bases = base_states.of(learner, training, outer or OUTER[own], one_step(network, encode))
         return learner._replace(bases=bases if own == name else base_states.replaying(bases))
     if name == "gru_context":
         learner = context_learner(GRUReader(), chunk=64)
@@ -68,7 +84,7 @@ def make(name: str, family: Family, training: Training) -> Learner:
         raise ValueError(
             f"learner.names: no learner is called {name!r}; there are {', '.join(NAMES)}"
         )
-    bases = base_states.of(learner, training)
+    bases = base_states.of(learner, training, outer or OUTER[name])
     # Reading is only learnt by being trained through it.
     bases.pop("marginal")
     return learner._replace(bases=bases)

@@ -21,7 +21,11 @@ _BOUND_AT = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES
 
 # Eight settings, as many as every other learner that is tuned. One step at rate 1 is what `meta`
 # base states were trained through.
-TRIALS = tuple({"steps": steps, "rate": rate} for steps in (1, 8) for rate in (0.1, 0.3, 1.0, 3.0))
+TRIALS = tuple(
+    {"steps": steps, "rate": rate}
+    for steps, rates in ((1, (0.3, 1.0, 3.0, 10.0)), (8, (0.1, 0.3, 1.0, 3.0)))
+    for rate in rates
+)
 
 
 class GradientState(NamedTuple):

@@ -1,6 +1,8 @@
 """Reset to base against a slow loop, streams, tuning, the audit, base states, controls."""
 
 import json
+from operator import itemgetter
+from pathlib import Path
 from typing import NamedTuple
 
 import chex
@@ -11,16 +13,17 @@ import optax
 import pytest
 
 from evidence.answers import Answer
-from kubku import base_states, protocol
-from kubku.base_states import Training
+from kubku import base_states, learners, protocol
+from kubku.base_states import Outer, Training
 from kubku.halo import EXPOSURES, Kind, Learner, features, token_features
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.controls import controls
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
 from kubku.tasks import FAMILIES, generate
 
-TRAINING = Training(updates=3, batch=4, rate=1e-2)
+TRAINING, OUTER = Training(updates=3, batch=4), Outer(rate=1e-2)
 N = 6
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +245,7 @@ def test_the_audit_clears_honest_learners(samples, mlp):
 
 def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
     """Changing every answer that is withheld changes no weight; changing one that isn't does."""
-    make = base_states.of(mlp, TRAINING, one_step(MLP(width=8), features))["meta"]
+    make = base_states.of(mlp, TRAINING, OUTER, one_step(MLP(width=8), features))["meta"]
     hidden = np.asarray(base_states.withheld(samples))
     traps = np.asarray(samples.kind) == Kind.HALLUCINATION
     assert hidden[np.asarray(samples.kind) == Kind.BIAS].all()
@@ -262,18 +265,29 @@ def test_withheld_queries_do_not_reach_a_base_state(samples, mlp):
 
 def test_base_states_do_not_depend_on_how_many_samples_are_worked_on_at_a_time(samples):
     training, learner = (
-        Training(updates=2, batch=16, rate=1e-3),
+        Training(updates=2, batch=16),
         gradient_learner(MLP(8), features, 4),
     )
     start = learner.init(jax.random.key(0))
     pretrain = jax.tree.map(jnp.asarray, samples)
     key, learn = jax.random.key(1), one_step(MLP(8), features)
     many, few = (
-        base_states.of(learner._replace(chunk=chunk), training, learn)["meta"](start, pretrain, key)
+        base_states.of(learner._replace(chunk=chunk), training, OUTER, learn)["meta"](
+            start, pretrain, key
+        )
         for chunk in (16, 4)
     )
     chex.assert_trees_all_close(many.params, few.params, rtol=1e-3, atol=1e-5)
     assert not np.allclose(jax.tree.leaves(many.params)[1], jax.tree.leaves(start.params)[1])
+
+
+def test_networks_are_trained_as_the_search_found_best():
+    found = json.loads((ROOT / "benchmarks/results/outer.json").read_text())["results"]
+    for name, outer in learners.OUTER.items():
+        trials = found["trials"][name]
+        best = min((trial for trial in trials if trial["loss"] is not None), key=itemgetter("loss"))
+        assert outer == Outer(best["rate"], best["pace"]), name
+        assert len(trials) == (3 if name in learners.CONTEXT else 9)
 
 
 def test_a_replaying_learner_learns_unknown_items_of_the_pretraining_split(samples):
@@ -313,7 +327,7 @@ def test_networks_learn_a_sample(samples, kind):
     if kind.endswith("context"):
         network = {"gru": GRUReader(16), "transformer": TransformerReader(1, 16, 1)}
         learner = context_learner(network[kind.split("_")[0]], chunk=4)
-        made = base_states.of(learner, Training(updates=2, batch=4, rate=1e-3))["meta"]
+        made = base_states.of(learner, Training(updates=2, batch=4), OUTER)["meta"]
         state = made(learner.init(jax.random.key(0)), few(samples), jax.random.key(1))
     else:
         network, encode = {
