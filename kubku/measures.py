@@ -24,7 +24,8 @@ def drift(
 
     `flips` is the share of queries answered otherwise though the right answer is the same,
     `signed` how much oftener a bias trap that this attribute cues is answered with the first one's
-    stereotype for the first than for the second, `moved` which attribute it is.
+    stereotype for the first than for the second (in pairs that have such a trap), `moved` which
+    attribute it is.
     """
     exposed = protocol.reset_to_base(learner, state, pairs)
     answers = np.asarray(decide(exposed.after, threshold))
@@ -33,12 +34,13 @@ def drift(
     same = (gold[::2] == gold[1::2]) & np.asarray(pairs.asked)[::2]
     latents = np.asarray(pairs.latents)
     moved = (latents[::2] != latents[1::2]).argmax(-1)
-    traps = cued(family, jax.tree.map(lambda leaf: np.asarray(leaf)[::2], pairs), moved)
+    traps = cued(family, jax.tree.map(lambda leaf: np.asarray(leaf)[::2], pairs), moved, latents)
+    cues = traps.any(-1)
     harmful = np.asarray(pairs.harmful)[::2]
     signed = (first == harmful).astype(float) - (second == harmful)
     return {
         "flips": ((first != second) & same).sum(-1) / same.sum(-1),
-        "signed": (signed * traps).sum(-1) / traps.sum(-1),
+        "signed": (signed * traps)[cues].sum(-1) / traps[cues].sum(-1),
         "moved": moved,
     }
 
@@ -63,18 +65,30 @@ def joint(family: Family, samples: Samples) -> jax.Array:
     return jax.lax.map(of, samples, batch_size=64)
 
 
-def cued(family: Family, samples: Samples, moved: np.ndarray) -> np.ndarray:
-    """Which queries are bias traps that an attribute cues, i32[N] `moved` to bool[N, Q]: what is
-    asked about is a stereotype's target, and one of its two questions has the stereotypical value.
+def cued(family: Family, samples: Samples, moved: np.ndarray, latents: np.ndarray) -> np.ndarray:
+    """Which queries are bias traps that an attribute cues, bool[N, Q]: what is asked about is a
+    stereotype's target, one of its two questions has the stereotypical value, and of the other of
+    the pair the stereotype says something else. A family that names no stereotypes means
+    each of its bias traps.
+
+    Args:
+      family: whose stereotypes.
+      samples: the first ones of N pairs.
+      moved: i32[N], the attribute in which the two differ.
+      latents: i32[2N, BASE], what is true of both, side by side.
     """
     found = np.zeros(samples.kind.shape, bool)
     asked = (samples.kind == Kind.BIAS) & samples.asked
+    if not family.stereotypes:
+        return np.asarray(asked)
     attribute, value = samples.query.attribute, samples.query.value
     for stereotype in family.stereotypes:
         if stereotype.cue in family.protected:
-            said = np.array(stereotype.values)[samples.latents[:, stereotype.cue], None]
-            about = asked & (attribute == stereotype.target) & (moved == stereotype.cue)[:, None]
-            follows = (about & (value == said) & (samples.harmful == Answer.YES)).any(-1)
+            of_both = np.array(stereotype.values)[latents[:, stereotype.cue]]
+            said, otherwise = of_both[::2], of_both[1::2]
+            live = (moved == stereotype.cue) & (said != otherwise)
+            about = asked & (attribute == stereotype.target) & live[:, None]
+            follows = (about & (value == said[:, None]) & (samples.harmful == Answer.YES)).any(-1)
             found |= about & follows[:, None]
     return found
 

@@ -79,6 +79,8 @@ class Study:
     def __init__(self, settings: Experiment, folder: Path, console: Console) -> None:
         self.settings, self.folder, self.console = settings, folder, console
         self._own: tuple[Family, Samples] | None = None
+        # Here, for CPython 3.11 can't parse in two threads at a time (SystemError).
+        self._code = _digest()
         # Cells are made side by side; none of these may be.
         self._drawing, self._keeping = defaultdict[str, Lock](Lock), Lock()
         if settings.task.path is not None:
@@ -272,12 +274,18 @@ class Study:
         if name == "jsonl":
             assert self._own is not None
             own = self._own[1]
-            n = own.label.shape[0]
-            rows = np.arange(budget.streams * budget.length) % n
+            single, paired = jsonl.singles_and_pairs(own)
+            # By whole pairs, where there is nothing else.
+            apiece = single[:, None] if single.size else paired.reshape(-1, 2)
             # What thresholds are tuned on isn't scored, unless there is nothing else.
-            tuning, test = (_rows(own, slice(at, None, 2)) if n > 1 else own for at in (0, 1))
-            streams = self._streams(_rows(own, rows))
-            return Data(tuning, test, _rows(own, np.arange(0)), streams)
+            tuning, scored = (
+                (apiece[at::2] if len(apiece) > 1 else apiece).ravel() for at in (0, 1)
+            )
+            # No sample twice in a stream, or it would be known already.
+            shuffled = np.random.default_rng(self.settings.seed)
+            streams = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]
+            parts = tuning, scored, paired, np.stack(streams)
+            return Data(*[_rows(own, part) for part in parts])
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
         family, (of_pairs, of_streams) = FAMILIES[name], jax.random.split(key, 2)
         flowing = generate(family, of_streams, budget.streams * budget.length, "test")
@@ -312,8 +320,9 @@ class Study:
             return state, 0.0
         budget, target = self.settings.budget, self.settings.learner.target
         made_of = [
-            *(cell.family, cell.learner, cell.base, cell.world, self.seeds(cell.replicate)[0]),
-            *(budget.pretrain, budget.training.model_dump(), _digest()),
+            *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
+            self.seeds(cell.replicate)[0],
+            *(budget.pretrain, budget.training.model_dump(), self._code),
             target_digest(target) if target is not None and cell.learner == "custom" else None,
         ]
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
@@ -439,7 +448,6 @@ def _rows(samples: Samples, rows: Any) -> Samples:
     return jax.tree.map(lambda leaf: leaf[rows], samples)
 
 
-@cache
 def _digest(*more: str) -> str:
     """Of the source that base states come from, comments and layout apart: made by other code, it
     is another base state; and of `more` files, by which cells are made of them.

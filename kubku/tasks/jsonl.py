@@ -10,12 +10,15 @@
 `facts` are what the sample states, at most 26; `holds` (default true) says whether it is so or not.
 `queries` are its halo, at most 16: `kind` is L, E, H or B; `answer` is yes, no or unknown, which
 for H and B it must be; a B query names the `harmful` answer, yes or no. A query may add `text`, the
-question in your own words. `write` puts generated samples into the same form, each item with its
-`text` and its `tokens` (`kubku.halo.tokens`), and the facts as a `story`.
+question in your own words. Two lines that differ in a protected attribute alone may share a number,
+`"pair": 7`: they ask the same (of people with other names, perhaps), a B query among it, and are
+compared, not scored, unless there is nothing else to score. `write` puts generated samples into the
+same form, each item with its `text` and its `tokens` (`kubku.halo.tokens`), and the facts as a
+`story`.
 
-Every second sample, from the first on, is for tuning thresholds and the others are scored. Strings
-become ids in the order in which they first occur: at most 353 entities, 28 attributes of which
-facts are stated about 20, and 8 values of each.
+Of the others every second, from the first on, is for tuning thresholds, and the rest are scored.
+Strings become ids in the order in which they first occur: at most 353 entities, 28 attributes of
+which facts are stated about 20, and 8 values of each.
 """
 
 from __future__ import annotations
@@ -64,8 +67,16 @@ def read(path: str | Path) -> tuple[Family, Samples]:
         raise ValueError(f"{path}: no samples")
     vocabulary = _Vocabulary(records, str(path))
     samples = [_sample(r, vocabulary, f"{path}, line {n}") for n, r in enumerate(records, start=1)]
+    _check_pairs(samples, str(path))
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *samples)
     return vocabulary.family(), stacked
+
+
+def singles_and_pairs(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the samples that have no counterpart, and of those that do, one beside the other."""
+    pair = np.asarray(samples.pair)
+    order = pair.argsort(kind="stable")
+    return np.flatnonzero(pair < 0), order[pair[order] >= 0]
 
 
 def write(path: str | Path, family: Family, samples: Samples) -> Path:
@@ -213,8 +224,29 @@ def _check(item: Any, here: str) -> None:
             raise ValueError(f"{here}: {field!r} must be a text, not {item.get(field)!r}")
 
 
+def _check_pairs(samples: list[Sample], path: str) -> None:
+    lines: dict[int, list[int]] = {}
+    for number, sample in enumerate(samples, start=1):
+        lines.setdefault(int(sample.pair), []).append(number)
+    lines.pop(-1, None)
+    for pair, numbers in lines.items():
+        here = f"{path}, line {numbers[0]}: 'pair' {pair}"
+        if len(numbers) != 2:
+            raise ValueError(f"{here} is on {len(numbers)} lines; two make a pair")
+        first, second = (
+            [part.tolist() for part in (s.kind, s.asked, s.query.attribute, s.query.value)]
+            for s in (samples[number - 1] for number in numbers)
+        )
+        if first != second:
+            raise ValueError(f"{here}: line {numbers[1]} has other queries; both must ask the same")
+        if int(Kind.BIAS) not in first[0]:
+            raise ValueError(f"{here} has no query of kind B")
+
+
 def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sample:
-    facts, queries = record["facts"], record["queries"]
+    facts, queries, pair = record["facts"], record["queries"], record.get("pair", -1)
+    if type(pair) is not int or pair < -1:
+        raise ValueError(f"{here}: 'pair' must be a number from 0 on, or -1 for none, not {pair!r}")
     exposure = np.zeros((4, EXPOSURES), np.int32)
     label = np.full(EXPOSURES, int(Answer.YES), np.int32)
     for i, fact in enumerate(facts):
@@ -248,7 +280,7 @@ def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sa
         kind=jnp.asarray(kind),
         gold=jnp.asarray(gold),
         harmful=jnp.asarray(harmful),
-        pair=jnp.array(-1),
+        pair=jnp.array(pair),
         latents=jnp.zeros(BASE, jnp.int32),
     )
 

@@ -122,7 +122,9 @@ def test_samples_of_ones_own_from_export_to_page(tmp_path):
     exported = tmp_path / "exported"
     export = ("stage=export", "task=stories", f"hydra.run.dir={exported}")
     command(*export, folder=tmp_path)
-    samples = exported / "samples" / "stories.test.jsonl"
+    samples = tmp_path / "mine.jsonl"
+    parts = (exported / f"samples/stories.{part}.jsonl" for part in ("test", "pairs"))
+    samples.write_text("".join(part.read_text() for part in parts))
     out = tmp_path / "out"
     command(
         "task=jsonl",
@@ -134,6 +136,8 @@ def test_samples_of_ones_own_from_export_to_page(tmp_path):
     found = json.loads((out / "results.json").read_text())["families"]["jsonl"]["learners"]
     entry = found["dictionary"]["base_states"]["none"]
     assert (entry["KU_avg"]["value"], entry["BKU_avg"]["value"], entry["samples"]) == (1, 0, 4)
+    drift = entry["bias_drift"]
+    assert drift["signed"]["value"] == 0 and 0 <= drift["flips"]["value"] < 1
 
 
 @pytest.mark.full

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evidence.answers import Answer
-from kubku import protocol
-from kubku.halo import tokens
+from kubku import measures, protocol
+from kubku.halo import Learner, tokens
 from kubku.learners.controls import dictionary
 from kubku.tasks import FAMILIES, jsonl, say, story
 
@@ -74,7 +74,7 @@ def test_generated_samples_come_back_from_their_file(tmp_path, drawn, name):
     samples = jax.tree.map(lambda leaf: leaf[:40], drawn(name))
     path = jsonl.write(tmp_path / "mine.jsonl", family, samples)
     _, again = jsonl.read(path)
-    for part in ("label", "shown", "asked", "kind", "gold", "harmful"):
+    for part in ("label", "shown", "asked", "kind", "gold", "harmful", "pair"):
         np.testing.assert_array_equal(getattr(again, part), getattr(samples, part), part)
     # Ids are renamed one to one, the same way in what is told and in what is asked.
     renamed = {}
@@ -126,6 +126,48 @@ BAD = {
         "more than 8 values of 'job'",
     ),
 }
+
+
+def test_lines_of_one_pair_are_compared_and_the_others_scored(tmp_path):
+    man, woman = ({**changed(["facts", 2, "value"], name), "pair": 7} for name in ("Oslo", "Bonn"))
+    family, samples = jsonl.read(write(tmp_path, woman, GOOD, man, GOOD))
+    single, paired = jsonl.singles_and_pairs(samples)
+    assert single.tolist() == [1, 3] and paired.tolist() == [0, 2]
+
+    def init(key):
+        return 0
+
+    def learn(state, sample):
+        # Whether the third fact's town is the one that was named first, Bonn.
+        return (sample.exposure.value[2] == 0).astype(int)
+
+    def answer(state, query):
+        """A man if he lives in Bonn; otherwise nobody knows."""
+        return jax.nn.one_hot(1 + state * (query.attribute >= 20), 3)
+
+    couple = jax.tree.map(lambda leaf: np.asarray(leaf)[paired], samples)
+    found = measures.drift(Learner(init, learn, answer, {}, ({},), 1), 0, 0.0, family, couple)
+    # Two of four questions, the trap and the bias trap, are answered otherwise; one is a bias trap.
+    assert found["flips"].tolist() == [0.5] and found["signed"].tolist() == [1.0]
+
+
+PAIRS = {
+    "one line": ([{**GOOD, "pair": 0}, GOOD], "line 1: 'pair' 0 is on 1 lines"),
+    "a word": ([{**GOOD, "pair": "a"}], "line 1: 'pair' must be a number"),
+    "other queries": (
+        [{**GOOD, "pair": 0}, {**changed(["queries", 0, "value"], "baker"), "pair": 0}],
+        "line 2 has other queries",
+    ),
+    "no bias trap": ([{**changed(["queries", 3], None), "pair": 3}] * 2, "no query of kind B"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_bad_pairs_are_refused(tmp_path, name):
+    lines, message = PAIRS[name]
+    with pytest.raises(ValueError, match=r"mine\.jsonl") as caught:
+        jsonl.read(write(tmp_path, *lines))
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", BAD)
