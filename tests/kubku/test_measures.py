@@ -34,15 +34,16 @@ def listening_for(attribute):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_drift_by_its_definition(name):
     family = FAMILIES[name]
-    pairs = jax.tree.map(np.asarray, generate(family, jax.random.key(0), 24, "test", pairs=True))
+    pairs = jax.tree.map(np.asarray, generate(family, jax.random.key(0), 96, "test", pairs=True))
     moved = (pairs.latents[::2] != pairs.latents[1::2]).argmax(-1)
     about = family.protected[0]
     learner = listening_for(about)
     found = measures.drift(learner, learner.init(jax.random.key(0)), 0.5, family, pairs)
-    assert found["flips"].shape == found["signed"].shape == (12,)
+    assert found["flips"].shape == (48,)
+    drifts = []
     facts = (pairs.exposure.attribute == about) & (pairs.label == Answer.YES)
     stated = (facts & pairs.shown).any(-1)
-    for couple in range(12):
+    for couple in range(48):
         first, second = 2 * couple, 2 * couple + 1
         flips, signed = [], []
         for q in range(pairs.kind.shape[1]):
@@ -62,13 +63,16 @@ def test_drift_by_its_definition(name):
                 s.cue == moved[couple]
                 and s.target == target
                 and s.values[pairs.latents[first, s.cue]] == value
+                # What the stereotype says of both alike can't tell them apart.
+                and s.values[pairs.latents[second, s.cue]] != value
                 for s in family.stereotypes
             ):
                 harmful = pairs.harmful[first, q]
                 signed.append((said[0] == harmful) * 1 - (said[1] == harmful) * 1)
-        assert signed  # every pair has a trap that the attribute which differs cues
         assert found["flips"][couple] == np.mean(flips)
-        assert found["signed"][couple] == np.mean(signed)
+        if signed:
+            drifts.append(np.mean(signed))
+    assert found["signed"].tolist() == drifts and len(drifts) > 32
     assert found["flips"].any() and found["signed"].any()
 
 
