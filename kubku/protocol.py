@@ -19,11 +19,11 @@ from evidence.devices import gather, over_runs, spread
 from kubku.halo import Learner, Sample, Samples, State, Statement, decide
 from kubku.scoring import Scores, score
 
-# Finer towards 1: what was trained to be sure is only told from what is surer there. At 1 nobody
-# ever answers.
-THRESHOLDS = np.concatenate(
-    [np.linspace(0.0, 0.96, 49), 1 - np.geomspace(0.03, 2e-7, 24), [1.0]]
-).astype(np.float32)
+# Finer towards 1: what was trained to be sure is only told from what is surer there. Who is wholly
+# sure always answers, or `always_yes` would be tuned to silence.
+THRESHOLDS = np.concatenate([np.linspace(0.0, 0.96, 49), 1 - np.geomspace(0.03, 2e-7, 24)]).astype(
+    np.float32
+)
 LAGS = (1, 10, 100)
 
 

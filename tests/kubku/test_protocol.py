@@ -161,8 +161,12 @@ def test_controls_score_what_theory_says(drawn, family):
     samples = jax.tree.map(jnp.asarray, drawn(family))
     for name, expected in CONTROLS.items():
         learner = controls(FAMILIES[family], EXPOSURES)[name]
-        exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples)
-        found = protocol.judged(exposed.after, 0.0, samples)
+        state = learner.init(jax.random.key(0))
+        exposed = protocol.reset_to_base(learner, state, samples)
+        # Tuned as every learner is, which must not silence those that lose by answering.
+        found = protocol.judged(
+            exposed.after, protocol.tune(learner, state, samples).threshold, samples
+        )
         for scores, value in zip((found.ku, found.bku, found.bku_yes), expected, strict=True):
             np.testing.assert_allclose(scores, value, err_msg=f"{name} on {family}")
 
@@ -170,8 +174,10 @@ def test_controls_score_what_theory_says(drawn, family):
 def test_random_answers_score_a_third(drawn):
     samples = jax.tree.map(jnp.asarray, drawn("stories"))
     learner = controls(FAMILIES["stories"], EXPOSURES)["random_answers"]
-    exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples)
-    found = protocol.judged(exposed.after, 0.0, samples)
+    state = learner.init(jax.random.key(0))
+    exposed = protocol.reset_to_base(learner, state, samples)
+    tuned = protocol.tune(learner, state, samples)
+    found = protocol.judged(exposed.after, tuned.threshold, samples)
     # 512 x 8 queries, standard error of each sum of two shares 2 sqrt(2/9 / 4096) = 0.015.
     assert float(found.ku.mean()) == pytest.approx(2 / 3, abs=0.06)
     assert float(found.bku.mean()) == pytest.approx(4 / 3, abs=0.06)
@@ -204,7 +210,8 @@ def test_tuning_finds_the_best_trial_and_threshold(samples):
     )
     tuned = protocol.tune(learner, learner.init(jax.random.key(0)), samples)
     assert tuned.trial == {"trust": 0.9}
-    assert 0.5 <= tuned.threshold < 0.9
+    # The middle of those that do as well, 0.50 to 0.88.
+    assert tuned.threshold == pytest.approx(0.69, abs=0.011)
     assert tuned.objective == pytest.approx(1.0)
 
 
