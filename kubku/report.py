@@ -116,15 +116,17 @@ def scatter(results: Results) -> Figure:
                 if label:
                     spot = round(12 * bku["value"]), round(12 * ku["value"])
                     labels.setdefault(spot, []).append(label)
-        for spot, names in labels.items():
-            axis.annotate(
-                ",\n".join(names),
-                (spot[0] / 12, spot[1] / 12),
-                xytext=(5, 3),
-                textcoords="offset points",
-                fontsize=6,
-                color=figures.FAINT,
-            )
+        # From the bottom up, each above those in its way; sizes are those of the letters, in KU.
+        taken: list[tuple[float, float, float, float]] = []
+        for (bku_spot, ku_spot), names in sorted(labels.items(), key=lambda item: item[0][1]):
+            left, low = bku_spot / 12 + 0.05, ku_spot / 12 + 0.03
+            right, tall = left + 0.041 * max(map(len, names)), 0.085 * len(names)
+            while any(
+                left < r and x < right and low < top and y < low + tall for x, y, r, top in taken
+            ):
+                low += 0.01
+            taken.append((left, low, right, low + tall))
+            axis.text(left, low, ",\n".join(names), fontsize=6, color=figures.FAINT)
         axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.1))
     axes[0][0].set_ylabel("KU")
     return figure
