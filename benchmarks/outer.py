@@ -4,7 +4,7 @@
 
 For every network all trials are trained for as long, on the same samples, and judged by the outer
 loss on the validation split, which leaves out what base states may not learn from. The best of them
-stands in `kubku.learners.OUTER`; a test compares. Minutes of two cores: 20.
+stands in `kubku.learners.OUTER`; a test compares. It takes two cores 20 minutes.
 """
 
 from __future__ import annotations
