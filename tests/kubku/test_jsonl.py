@@ -151,6 +151,12 @@ def test_lines_of_one_pair_are_compared_and_the_others_scored(tmp_path):
     assert found["flips"].tolist() == [0.5] and found["signed"].tolist() == [1.0]
 
 
+def test_lines_of_a_pair_may_stand_apart(tmp_path):
+    lines = [{**GOOD, "pair": pair} for pair in (8, 7, 8, -1, 7)]
+    single, paired = jsonl.singles_and_pairs(jsonl.read(write(tmp_path, *lines))[1])
+    assert single.tolist() == [3] and paired.tolist() == [1, 4, 0, 2]
+
+
 PAIRS = {
     "one line": ([{**GOOD, "pair": 0}, GOOD], "line 1: 'pair' 0 is on 1 lines"),
     "a word": ([{**GOOD, "pair": "a"}], "line 1: 'pair' must be a number"),

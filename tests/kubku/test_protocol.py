@@ -288,6 +288,13 @@ def test_base_states_do_not_depend_on_how_many_samples_are_worked_on_at_a_time(s
     assert not np.allclose(jax.tree.leaves(many.params)[1], jax.tree.leaves(start.params)[1])
 
 
+def test_paces_start_where_they_are_told_to(samples):
+    learner, learn = gradient_learner(MLP(8), features, 4), one_step(MLP(8), features)
+    make = base_states.of(learner, Training(updates=1, batch=4), Outer(1e-9, pace=0.25), learn)
+    made = make["meta"](learner.init(jax.random.key(0)), samples, jax.random.key(1))
+    chex.assert_trees_all_close(made.pace, jax.tree.map(lambda w: 0 * w + 0.25, made.pace))
+
+
 def test_networks_are_trained_as_the_search_found_best():
     found = json.loads((ROOT / "benchmarks/results/outer.json").read_text())["results"]
     for name, outer in learners.OUTER.items():
