@@ -245,8 +245,10 @@ def _check_pairs(samples: list[Sample], path: str) -> None:
 
 def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sample:
     facts, queries, pair = record["facts"], record["queries"], record.get("pair", -1)
-    if type(pair) is not int or pair < -1:
-        raise ValueError(f"{here}: 'pair' must be a number from 0 on, or -1 for none, not {pair!r}")
+    if type(pair) is not int or not -1 <= pair < 2**31:
+        raise ValueError(
+            f"{here}: 'pair' must be a number from 0 to 2^31 - 1, or -1 for none, not {pair!r}"
+        )
     exposure = np.zeros((4, EXPOSURES), np.int32)
     label = np.full(EXPOSURES, int(Answer.YES), np.int32)
     for i, fact in enumerate(facts):

@@ -160,6 +160,7 @@ def test_lines_of_a_pair_may_stand_apart(tmp_path):
 PAIRS = {
     "one line": ([{**GOOD, "pair": 0}, GOOD], "line 1: 'pair' 0 is on 1 lines"),
     "a word": ([{**GOOD, "pair": "a"}], "line 1: 'pair' must be a number"),
+    "too large": ([{**GOOD, "pair": 2**31}], "line 1: 'pair' must be a number"),
     "other queries": (
         [{**GOOD, "pair": 0}, {**changed(["queries", 0, "value"], "baker"), "pair": 0}],
         "line 2 has other queries",
