@@ -274,13 +274,7 @@ class Study:
         if name == "jsonl":
             assert self._own is not None
             own = self._own[1]
-            single, paired = jsonl.singles_and_pairs(own)
-            # By whole pairs, where there is nothing else.
-            apiece = single[:, None] if single.size else paired.reshape(-1, 2)
-            # What thresholds are tuned on isn't scored, unless there is nothing else.
-            tuning, scored = (
-                (apiece[at::2] if len(apiece) > 1 else apiece).ravel() for at in (0, 1)
-            )
+            tuning, scored, paired = jsonl.split(own)
             # No sample twice in a stream, or it would be known already.
             shuffled = np.random.default_rng(self.settings.seed)
             streams = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]

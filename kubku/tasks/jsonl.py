@@ -72,11 +72,17 @@ def read(path: str | Path) -> tuple[Family, Samples]:
     return vocabulary.family(), stacked
 
 
-def singles_and_pairs(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the samples that have no counterpart, and of those that do, one beside the other."""
+def split(samples: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows to tune thresholds on, to score, and to compare: pairs, one beside the other.
+
+    What is tuned on isn't scored unless there is nothing else, and pairs are kept whole.
+    """
     pair = np.asarray(samples.pair)
     order = pair.argsort(kind="stable")
-    return np.flatnonzero(pair < 0), order[pair[order] >= 0]
+    single, paired = np.flatnonzero(pair < 0), order[pair[order] >= 0]
+    apiece = single[:, None] if single.size else paired.reshape(-1, 2)
+    tuned, scored = (apiece[at::2] if len(apiece) > 1 else apiece for at in (0, 1))
+    return tuned.ravel(), scored.ravel(), paired
 
 
 def write(path: str | Path, family: Family, samples: Samples) -> Path:

@@ -131,8 +131,8 @@ BAD = {
 def test_lines_of_one_pair_are_compared_and_the_others_scored(tmp_path):
     man, woman = ({**changed(["facts", 2, "value"], name), "pair": 7} for name in ("Oslo", "Bonn"))
     family, samples = jsonl.read(write(tmp_path, woman, GOOD, man, GOOD))
-    single, paired = jsonl.singles_and_pairs(samples)
-    assert single.tolist() == [1, 3] and paired.tolist() == [0, 2]
+    tuned, scored, paired = (rows.tolist() for rows in jsonl.split(samples))
+    assert (tuned, scored, paired) == ([1], [3], [0, 2])
 
     def init(key):
         return 0
@@ -145,7 +145,7 @@ def test_lines_of_one_pair_are_compared_and_the_others_scored(tmp_path):
         """A man if he lives in Bonn; otherwise nobody knows."""
         return jax.nn.one_hot(1 + state * (query.attribute >= 20), 3)
 
-    couple = jax.tree.map(lambda leaf: np.asarray(leaf)[paired], samples)
+    couple = jax.tree.map(lambda leaf: np.asarray(leaf)[np.array(paired)], samples)
     found = measures.drift(Learner(init, learn, answer, {}, ({},), 1), 0, 0.0, family, couple)
     # Two of four questions, the trap and the bias trap, are answered otherwise; one is a bias trap.
     assert found["flips"].tolist() == [0.5] and found["signed"].tolist() == [1.0]
@@ -153,8 +153,14 @@ def test_lines_of_one_pair_are_compared_and_the_others_scored(tmp_path):
 
 def test_lines_of_a_pair_may_stand_apart(tmp_path):
     lines = [{**GOOD, "pair": pair} for pair in (8, 7, 8, -1, 7)]
-    single, paired = jsonl.singles_and_pairs(jsonl.read(write(tmp_path, *lines))[1])
-    assert single.tolist() == [3] and paired.tolist() == [1, 4, 0, 2]
+    tuned, scored, paired = (
+        r.tolist() for r in jsonl.split(jsonl.read(write(tmp_path, *lines))[1])
+    )
+    assert tuned == scored == [3] and paired == [1, 4, 0, 2]
+    # Nothing but pairs: whole ones are tuned on, others scored.
+    del lines[3]
+    tuned, scored, _ = (r.tolist() for r in jsonl.split(jsonl.read(write(tmp_path, *lines))[1]))
+    assert (tuned, scored) == ([1, 3], [0, 2])
 
 
 PAIRS = {

@@ -53,6 +53,16 @@ def test_higher_ku_bought_with_higher_bku_decides_nothing():
     assert not any(c["dominates"] or c["dominated"] for c in found["conditions"])
 
 
+def test_a_small_p_value_without_its_interval_decides_nothing():
+    """BKU lower by 1.5, 1 and 0.5: t = 3.46, one-sided p = 0.037, but 4.30 is what 95% needs."""
+    one = THESIS.model_copy(update={"against": ("a",), "families": ("x",)})
+    sure = [np.tile([1.9, 0.1], (50, 1))] * 3
+    apart = [np.tile([0.1 + 0.01 * i, 1.6 - 0.5 * i], (50, 1)) for i in range(3)]
+    (condition,) = judge(one, {"x": {"own": sure, "a": apart}}, crossed=True)["conditions"]
+    assert condition["p_dominates"] == pytest.approx(0.037, abs=0.001)
+    assert condition["BKU"].high > 0 and not condition["dominates"]
+
+
 def test_dominated_in_one_family_only_is_inconclusive():
     mixed = outcomes((1.0, 0.5), (1.9, 0.1), (0.5, 0.9))
     mixed["y"]["a"] = replicates(0.2, 1.5, seed=99)
