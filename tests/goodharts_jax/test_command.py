@@ -77,12 +77,13 @@ def interrupted(command):
     """A run with no mode given, stopped by Ctrl-C once it has kept something."""
     folder = command.folder / "first"
     process = command.start(*SMALL, f"hydra.run.dir={folder}")
-    while not (folder / "metrics.jsonl").exists():
+    log = folder / "metrics.jsonl"
+    while not (log.exists() and log.stat().st_size):  # it is made a moment before its first line
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
-    kept = list(runs.read_jsonl(folder / "metrics.jsonl"))
+    kept = list(runs.read_jsonl(log))
     return folder, process.returncode, errors, kept
 
 
