@@ -73,7 +73,7 @@ class Outer(NamedTuple):
     """How a learner's weights are trained: what suits one network stalls another.
 
     Attributes:
-      rate: Adam's learning rate.
+      rate: Adam's learning rate at its height, see `_rates`.
       pace: how fast each weight learns a sample at first, of `meta` weights that learn that, too.
     """
 
@@ -128,8 +128,24 @@ def outer_loss(learner: Learner, learn: Learn, state: State, samples: Samples) -
 HASTE = 10.0
 
 
+def _rates(training: Training, outer: Outer) -> optax.Schedule:
+    """Adam's rate by update: a tenth of them up, then level, the last quarter down to 0. A network
+    stands for hundreds of updates where it answers nothing before it finds how to answer, so the
+    rate stays high for long.
+    """
+    rising, falling = training.updates // 10, training.updates // 4
+    return optax.join_schedules(
+        [
+            optax.linear_schedule(0.0, outer.rate, rising),
+            optax.constant_schedule(outer.rate),
+            optax.linear_schedule(outer.rate, 0.0, falling),
+        ],
+        [rising, training.updates - falling],
+    )
+
+
 def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, paced: bool) -> Make:
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(outer.rate))
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(_rates(training, outer)))
 
     def with_trained(state: State, trained: Mapping[str, Any]) -> State:
         if paced:
@@ -141,8 +157,10 @@ def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, p
         return outer_loss(learner, learn, with_trained(state, trained), samples)
 
     def slope(trained: Mapping[str, Any], state: State, samples: Samples) -> Any:
-        """The gradient of the loss, over as many samples at a time as fit the cache."""
-        size = math.gcd(training.batch, learner.chunk)
+        """The gradient of the loss, over as many samples at a time as fit the cache: half of what
+        learning alone does where the gradient is taken through a gradient.
+        """
+        size = math.gcd(training.batch, max(1, learner.chunk // 2) if paced else learner.chunk)
         parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
         slopes = jax.lax.map(lambda part: jax.grad(loss)(trained, state, part), parts)
         return jax.tree.map(lambda leaf: leaf.mean(0), slopes)

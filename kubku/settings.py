@@ -20,7 +20,7 @@ class Budget(Settings):
     """How much is done.
 
     Attributes:
-      test: samples of a cell; slow: the same for the transformers.
+      test: samples of a cell; slow: the same for the transformer.
       pairs: samples (two a pair) for the drift between protected attributes.
       validation: samples that settings are tuned on.
       pretrain: samples that base states are made from.

@@ -32,9 +32,11 @@ from evidence.devices import side_by_side
 from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, measures, protocol
+from kubku.base_states import Outer
 from kubku.grownet.learners import growth_history
 from kubku.halo import Kind, Learner, Samples, State, decide
 from kubku.learners import language_model
+from kubku.outer import OUTER
 from kubku.scoring import score_batch
 from kubku.settings import LANGUAGE_MODEL, Experiment
 from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
@@ -101,6 +103,9 @@ class Study:
         own["worlds"] = own["worlds"][:1]
         # Learners and families may be added, but not another of one name.
         target, samples = self.settings.learner.target, self.settings.task.path
+        for name in self.settings.learner.names:
+            if outer := _outer(name):
+                own[f"outer.{name}"] = list(outer)
         if target is not None:
             own["learner.target"] = [target, target_digest(target)]
         if samples is not None:
@@ -317,6 +322,7 @@ class Study:
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
             self.seeds(cell.replicate)[0],
             *(budget.pretrain, budget.training.model_dump(), self._code),
+            _outer(cell.learner),
             target_digest(target) if target is not None and cell.learner == "custom" else None,
         ]
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
@@ -348,7 +354,7 @@ class Study:
         base, made_in = self.base_state(cell)
         data = self.data(cell.family, self.seeds(cell.replicate)[1])
         budget, clock = self.settings.budget, time.perf_counter()
-        slow = "transformer" in cell.learner
+        slow = cell.learner == "transformer"
         few = slice(0, budget.slow if slow else budget.test)
         couples = slice(0, few.stop // 2 * 2)
         validation = _rows(data.validation, slice(0, budget.slow)) if slow else data.validation
@@ -440,6 +446,11 @@ def _started(learner: Learner, key: jax.Array) -> State:
 
 def _rows(samples: Samples, rows: Any) -> Samples:
     return jax.tree.map(lambda leaf: leaf[rows], samples)
+
+
+def _outer(learner: str) -> Outer | None:
+    """How its base states are trained, if it is a network."""
+    return OUTER.get(learner.removesuffix("_replay"))
 
 
 def _digest(*more: str) -> str:

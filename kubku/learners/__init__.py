@@ -12,6 +12,7 @@ from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.controls import controls
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
+from kubku.outer import OUTER
 from kubku.tasks import Family
 
 CONTROLS = (
@@ -27,20 +28,10 @@ GRADIENT = ("mlp", "cnn", "gru", "transformer")
 REPLAY = ("mlp_replay",)
 CONTEXT = ("gru_context", "transformer_context")
 GROWNET = ("grownet_lookup", "grownet_vote", "grownet_two_layer")
-ABLATED = ("grownet_no_growth", "grownet_one_attribute")
+ABLATED = ("grownet_no_growth", "grownet_one_attribute", "grownet_unweighted")
 OF_FAMILY = ("cnn", "generator_oracle")
 """Those that depend on the family; the others are the same program for each."""
 NAMES = (*GRADIENT, *REPLAY, *CONTEXT, *GROWNET, *ABLATED, *CONTROLS)
-
-# The best of nine trials for each network, of three for a reader: `python -m benchmarks outer`.
-OUTER = {
-    "mlp": Outer(6e-3, 2.5),
-    "cnn": Outer(6e-3, 2.5),
-    "gru": Outer(6e-3, 0.5),
-    "transformer": Outer(6e-3, 0.5),
-    "gru_context": Outer(2e-2),
-    "transformer_context": Outer(2e-3),
-}
 
 
 def make(name: str, family: Family, training: Training, outer: Outer | None = None) -> Learner:
@@ -50,7 +41,7 @@ def make(name: str, family: Family, training: Training, outer: Outer | None = No
       name: one of `NAMES`.
       family: what it is to learn from.
       training: how much its base states are trained.
-      outer: how, if otherwise than `OUTER` says.
+      outer: how, if otherwise than `kubku.outer` says.
 
     Raises:
       ValueError: there is no such learner, or it can't handle the family.
@@ -101,7 +92,7 @@ def custom(target: str) -> Learner:
     Args:
       target: "module:Name"; calling Name() gives an object with the functions `init(key)`,
         `learn(state, sample)` and `answer(state, query)` of `Learner`, and, where it has them,
-        `bases`, `trials` and `chunk`.
+        `bases`, `trials`, `chunk` and `exposure`.
 
     Raises:
       ValueError: the target can't be imported or lacks a function; names it.
@@ -118,6 +109,11 @@ def custom(target: str) -> Learner:
     for function in ("init", "learn", "answer"):
         if not callable(getattr(made, function, None)):
             raise ValueError(f"learner.target={target!r}: it has no function {function!r}")
+    exposure = getattr(made, "exposure", "state")
+    if exposure not in ("gradient", "state", "none"):
+        raise ValueError(
+            f"learner.target={target!r}: its exposure is gradient, state or none, not {exposure!r}"
+        )
     return Learner(
         made.init,
         made.learn,
@@ -125,4 +121,5 @@ def custom(target: str) -> Learner:
         getattr(made, "bases", {"own": None}),
         getattr(made, "trials", ({},)),
         getattr(made, "chunk", 16),
+        exposure,
     )
