@@ -108,6 +108,8 @@ class Learner(NamedTuple):
       trials: the settings that tuning may choose from, as fields of the state; the same number for
         every learner that has any, so that all have the same search budget.
       chunk: samples evaluated side by side; their states together should fit the cache.
+      exposure: how it takes a sample in, as results name it: by `gradient` steps, by reading it
+        into its `state`, or not at all, `none`.
     """
 
     init: Callable[[jax.Array], State]
@@ -116,6 +118,7 @@ class Learner(NamedTuple):
     bases: Mapping[str, Callable[[State, Samples, jax.Array], State] | None]
     trials: tuple[Mapping[str, float], ...] = ({},)
     chunk: int = 64
+    exposure: str = "state"
 
 
 @jax.jit

@@ -23,8 +23,6 @@ from evidence.stats import Measurement
 from kubku import measures, protocol, thesis
 from kubku.base_states import withheld
 from kubku.halo import BASE, Kind, Samples
-from kubku.learners import CONTROLS
-from kubku.learners.gradient import GradientState
 from kubku.measures import STEPS
 from kubku.scoring import EPSILON
 from kubku.settings import LANGUAGE_MODEL
@@ -98,7 +96,8 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
     for name, entry in families.items():
         for learner, of_learner in entry["learners"].items():
             of_learner["best"] = _best(of_learner["base_states"])
-            of_learner["exposure"] = _exposure(study, learner, name)
+            model = learner == LANGUAGE_MODEL
+            of_learner["exposure"] = "context" if model else study.learner(learner, name).exposure
         grown = study.folder / "growth" / f"{name}.json"
         if grown.exists():
             entry["growth"] = json.loads(grown.read_text())
@@ -394,18 +393,6 @@ def streaming(replicates: Replicates, tests: Sequence[Asked]) -> dict[str, Any]:
             for lag in kept
         },
     }
-
-
-def _exposure(study: Study, learner: str, family: str) -> str:
-    """How a learner is exposed to a sample: by gradient steps, by reading it into a state, or, a
-    language model, in its context; `none` of those whose state never changes.
-    """
-    if learner == LANGUAGE_MODEL:
-        return "context"
-    if learner in CONTROLS and learner.startswith(("always", "random")):
-        return "none"
-    state = jax.eval_shape(study.learner(learner, family).init, jax.random.key(0))
-    return "gradient" if isinstance(state, GradientState) else "state"
 
 
 def _best(base_states: Mapping[str, Any]) -> str:

@@ -408,6 +408,11 @@ def grownet_one_attribute() -> Learner:
     return _grown_alone(grownet_two_layer(reach=1))
 
 
+def grownet_unweighted() -> Learner:
+    """`grownet_two_layer` whose readers weigh alike, whatever their record: an ablation."""
+    return _grown_alone(grownet_two_layer())._replace(trials=({"focus": 0.0},))
+
+
 def _grown_alone(learner: Learner) -> Learner:
     return learner._replace(bases={"grown": learner.bases["grown"]})
 

@@ -20,7 +20,7 @@ def constant(answer: Answer) -> Learner:
     def say(state: State, query: Statement) -> jax.Array:
         return jax.nn.one_hot(int(answer), 3)
 
-    return Learner(lambda key: (), lambda state, sample: state, say, BASES)
+    return Learner(lambda key: (), lambda state, sample: state, say, BASES, exposure="none")
 
 
 def random_answers() -> Learner:
@@ -35,7 +35,7 @@ def random_answers() -> Learner:
             key = jax.random.fold_in(key, part)
         return jax.nn.one_hot(jax.random.randint(key, (), 0, 3), 3)
 
-    return Learner(lambda key: key, learn, answer, BASES)
+    return Learner(lambda key: key, learn, answer, BASES, exposure="none")
 
 
 class Ledger(NamedTuple):

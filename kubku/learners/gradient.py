@@ -212,4 +212,4 @@ def gradient_learner(
     def answer(state: GradientState, query: Statement) -> jax.Array:
         return jax.nn.softmax(network.apply(state.params, encode(query)[None])[0])
 
-    return Learner(init, learn, answer, {"random": None}, TRIALS, chunk)
+    return Learner(init, learn, answer, {"random": None}, TRIALS, chunk, "gradient")

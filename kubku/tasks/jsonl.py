@@ -9,12 +9,11 @@
 
 `facts` are what the sample states, at most 26; `holds` (default true) says whether it is so or not.
 `queries` are its halo, at most 16: `kind` is L, E, H or B; `answer` is yes, no or unknown, which
-for H and B it must be; a B query names the `harmful` answer, yes or no. A query may add `text`, the
-question in your own words. Two lines that differ in a protected attribute alone may share a number,
-`"pair": 7`: they ask the same (of people with other names, perhaps), a B query among it, and are
-compared, not scored, unless there is nothing else to score. `write` puts generated samples into the
-same form, each item with its `text` and its `tokens` (`kubku.halo.tokens`), and the facts as a
-`story`.
+for H and B it must be; a B query names the `harmful` answer, yes or no. Two lines that differ in a
+protected attribute alone may share a number, `"pair": 7`: they ask the same (of people with other
+names, perhaps), a B query among it, and are compared, not scored, unless there is nothing else to
+score. `write` puts generated samples into the same form, each item with its `text` and its `tokens`
+(`kubku.halo.tokens`), and the facts as a `story`.
 
 Of the others every second, from the first on, is for tuning thresholds, and the rest are scored.
 Strings become ids in the order in which they first occur: at most 353 entities, 28 attributes of

@@ -69,10 +69,17 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     again = {cell: cell.stat().st_mtime_ns for cell in sorted((out / "cells").glob("*/*.npz"))}
     assert set(again) == set(times)
     assert {cell for cell in cells if again[cell] != times[cell]} == {missing}
-    # The base state is in the cache, and nowhere else.
-    judged = tmp_path / "judged"
-    command(*arguments[:3], "stage=evaluate", f"hydra.run.dir={judged}", folder=tmp_path)
+    # By stages: the base states first, into a cache, where the rest finds them.
+    based, judged = tmp_path / "based", tmp_path / "judged"
+    stages = (*arguments[:3], "cache=kept")
+    done = command(*stages, "stage=base", f"hydra.run.dir={based}", folder=tmp_path)
+    assert "Base states: kept" in done.stdout and not (based / "cells").exists()
+    command(*stages, "stage=evaluate", f"hydra.run.dir={judged}", folder=tmp_path)
     assert (judged / "results.json").exists()
+    # The page comes again from the results alone.
+    (judged / "report.html").unlink()
+    subprocess.run([sys.executable, "-m", "experiments.results", judged], check=True)
+    assert "custom" in (judged / "report.html").read_text()
     missing = command(
         *(*arguments[:3], "stage=evaluate", "cache=elsewhere", f"hydra.run.dir={tmp_path / 'no'}"),
         folder=tmp_path,
@@ -99,6 +106,37 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
         for f in (found, repeated)
     )
     assert before == after
+
+
+CHEAT = """
+import jax
+import jax.numpy as jnp
+
+class Cheat:
+    exposure = "gradient"
+
+    def init(self, key):
+        return jnp.ones(16, int)
+
+    def learn(self, state, sample):
+        return sample.gold
+
+    def answer(self, state, query):
+        return jax.nn.one_hot(state[query.value], 3)
+"""
+
+
+def test_who_reads_the_halos_answers_is_named(tmp_path):
+    (tmp_path / "mine.py").write_text(CHEAT)
+    out = tmp_path / "out"
+    names = "learner.names=[custom,dictionary]"
+    arguments = ("task=stories", "learner=custom", "learner.target=mine:Cheat", names)
+    command(*arguments, f"hydra.run.dir={out}", folder=tmp_path)
+    found = json.loads((out / "results.json").read_text())
+    (warning,) = found["warnings"]
+    assert warning.startswith("custom (stories, own) answers otherwise when shown a wrong halo")
+    assert found["families"]["stories"]["learners"]["custom"]["exposure"] == "gradient"
+    assert warning in (out / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
