@@ -127,7 +127,7 @@ def scatter(results: Results) -> Figure:
                 low += 0.01
             taken.append((left, low, right, low + tall))
             axis.text(left, low, ",\n".join(names), fontsize=6, color=figures.FAINT)
-        axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.1))
+        axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.35))
     axes[0][0].set_ylabel("KU")
     return figure
 
