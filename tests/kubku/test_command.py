@@ -116,13 +116,15 @@ class Cheat:
     exposure = "gradient"
 
     def init(self, key):
-        return jnp.ones(16, int)
+        return jnp.zeros((4, 16), int), jnp.ones(16, int)
 
     def learn(self, state, sample):
-        return sample.gold
+        return jnp.stack(sample.query), sample.gold
 
     def answer(self, state, query):
-        return jax.nn.one_hot(state[query.value], 3)
+        queries, gold = state
+        same = (queries == jnp.stack(query)[:, None]).all(0)
+        return jax.nn.one_hot(jnp.where(same.any(), gold[same.argmax()], 1), 3)
 """
 
 
