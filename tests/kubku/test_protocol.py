@@ -343,6 +343,16 @@ def test_base_states_do_not_depend_on_how_many_samples_are_worked_on_at_a_time(s
     assert not np.allclose(jax.tree.leaves(many.params)[1], jax.tree.leaves(start.params)[1])
 
 
+def test_rates_rise_stay_and_fall_by_hand():
+    """Of 40 updates four rise and ten fall; of one none does."""
+    rates = base_states._rates(Training(updates=40, batch=1), Outer(0.8))
+    at = {0: 0.0, 2: 0.4, 4: 0.8, 29: 0.8, 30: 0.8, 35: 0.4, 39: 0.08}
+    for update, expected in at.items():
+        assert float(rates(update)) == pytest.approx(expected, abs=1e-6), update
+    only = base_states._rates(Training(updates=1, batch=1), Outer(0.8))
+    assert float(only(0)) == pytest.approx(0.8)
+
+
 def test_paces_start_where_they_are_told_to(samples):
     learner, learn = gradient_learner(MLP(8), features, 4), one_step(MLP(8), features)
     make = base_states.of(learner, Training(updates=1, batch=4), Outer(1e-9, pace=0.25), learn)
