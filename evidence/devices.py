@@ -22,6 +22,10 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 _AXIS = "runs"
+# 2,000 samples took the MLP 67 ms on an H100 by 256 at a time, and 24 ms by 2,048.
+_WIDER = 256
+# For much of a job on an accelerator only the host is busy: it compiles, cuts and writes.
+_JOBS_A_DEVICE = 4
 _own: ContextVar[jax.Device | None] = ContextVar("own", default=None)
 """The device that a job of `side_by_side` has to itself."""
 
@@ -30,15 +34,17 @@ def prepare(compilation_cache: bool | str = True) -> None:
     """Set JAX up for an experiment; call before JAX is first used.
 
     One CPU device a core, since one small run can't fill two cores and two runs can
-    (`JAX_NUM_CPU_DEVICES` overrides that); compiled programs kept on disk, so that a second run
-    starts at once; and where the environment says that this is one process of several, it joins
-    the others.
+    (`JAX_NUM_CPU_DEVICES` overrides that); products of matrices in full float32, for what a GPU
+    takes by default (TF32) moves answers by 0.002 where this moves them by 1e-6; compiled programs
+    kept on disk, so that a second run starts at once; and where the environment says that this is
+    one process of several, it joins the others.
 
     Args:
       compilation_cache: True for the user's cache folder, a path, or False for none.
     """
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    jax.config.update("jax_default_matmul_precision", "highest")
     if compilation_cache is not False:
         default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "goodharts-jax"
         folder = default if compilation_cache is True else Path(compilation_cache)
@@ -179,7 +185,7 @@ class Lifted:
 
             if self._block is not None:
                 return _in_blocks(jax.vmap(one), runs, self._block)
-            return jax.vmap(one)(runs) if _is_accelerator() else jax.lax.map(one, runs)
+            return for_each(one, runs)
 
         lifted = jax.shard_map(
             local,
@@ -192,41 +198,56 @@ class Lifted:
         return jax.jit(lifted, donate_argnums=self._donate, out_shardings=laid_out)
 
 
+def for_each(function: Callable[[Any], Any], items: Any) -> Any:
+    """`function` of every item along the leading axis: one after the other on a CPU, whose cache
+    holds one, and all side by side on an accelerator, which a single one leaves idle.
+    """
+    return jax.vmap(function)(items) if _is_accelerator() else jax.lax.map(function, items)
+
+
+def at_once(chunk: int) -> int:
+    """How many to work on side by side, of which `chunk` fit a CPU's cache: an accelerator is only
+    filled by many times as many.
+    """
+    return chunk * _WIDER if _is_accelerator() else chunk
+
+
 def side_by_side(
     function: Callable[[Any], None], jobs: Iterable[Any], program: Callable[[Any], Hashable]
 ) -> None:
-    """`function(job)` for every job, as many at a time as this host has devices.
+    """`function(job)` for every job, as many at a time as this host has CPU devices, or a few for
+    each of its accelerators.
 
-    Each runs in a thread, on a device of its own, which is also all that `spread` lays anything
-    out on there. The first error is raised, and so is Ctrl-C; jobs under way are still finished.
+    Each runs in a thread, on one device, which is also all that `spread` lays anything out on
+    there. The first error is raised, and so is Ctrl-C; jobs under way are still finished.
 
     Args:
       function: what is to be done with a job; called from several threads.
       jobs: in the order in which they are wanted.
       program: what a job's programs are known by. Each device compiles its own, so jobs of one
-        program stay with one device as long as the others have something else to do.
+        program stay with one thread as long as the others have something else to do.
     """
-    waiting, owners, lock = [(job, program(job)) for job in jobs], dict[Hashable, Any](), Lock()
+    waiting, owners, lock = [(job, program(job)) for job in jobs], dict[Hashable, int](), Lock()
 
-    def take(device: jax.Device) -> tuple[Any, Hashable] | None:
+    def take(thread: int) -> tuple[Any, Hashable] | None:
         with lock:
             if not waiting:
                 return None
-            item = next((it for it in waiting if owners.get(it[1], device) is device), waiting[0])
-            owners.setdefault(item[1], device)
+            item = next((it for it in waiting if owners.get(it[1], thread) == thread), waiting[0])
+            owners.setdefault(item[1], thread)
             waiting.remove(item)
             return item
 
-    def work(device: jax.Device) -> None:
+    def work(thread: int, device: jax.Device) -> None:
         _own.set(device)
         with jax.default_device(device):
-            while (item := take(device)) is not None:
+            while (item := take(thread)) is not None:
                 function(item[0])
 
-    devices = jax.local_devices()
+    devices = jax.local_devices() * (_JOBS_A_DEVICE if _is_accelerator() else 1)
     pool = ThreadPoolExecutor(len(devices))
     try:
-        for ended in as_completed([pool.submit(work, device) for device in devices]):
+        for ended in as_completed([pool.submit(work, *place) for place in enumerate(devices)]):
             ended.result()
     finally:
         waiting.clear()

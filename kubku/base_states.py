@@ -22,6 +22,7 @@ import optax
 from pydantic import Field
 
 from evidence.config import Settings
+from evidence.devices import at_once
 from kubku.halo import Kind, Learner, Sample, Samples, State
 
 Learn = Callable[[State, Sample], State]
@@ -160,7 +161,8 @@ def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, p
         """The gradient of the loss, over as many samples at a time as fit the cache: half of what
         learning alone does where the gradient is taken through a gradient.
         """
-        size = math.gcd(training.batch, max(1, learner.chunk // 2) if paced else learner.chunk)
+        fitting = max(1, learner.chunk // 2) if paced else learner.chunk
+        size = math.gcd(training.batch, at_once(fitting))
         parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
         slopes = jax.lax.map(lambda part: jax.grad(loss)(trained, state, part), parts)
         return jax.tree.map(lambda leaf: leaf.mean(0), slopes)

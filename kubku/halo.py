@@ -104,10 +104,11 @@ class Learner(NamedTuple):
       answer: (state, query) -> f32[3], scores for NO, UNKNOWN, YES: not negative, sum 1. A pure
         read. Doubt belongs on UNKNOWN, because `decide` sees nothing else of it.
       bases: how each base state is made from `init`'s: name -> (state, samples, key) -> state,
-        samples being the pretraining split; None stands for `init`'s state as it is.
+        samples being the pretraining split, and pure, for an accelerator makes many replicates'
+        side by side; None stands for `init`'s state as it is.
       trials: the settings that tuning may choose from, as fields of the state; the same number for
         every learner that has any, so that all have the same search budget.
-      chunk: samples evaluated side by side; their states together should fit the cache.
+      chunk: samples evaluated side by side on a CPU; their states together should fit the cache.
       exposure: how it takes a sample in, as results name it: by `gradient` steps, by reading it
         into its `state`, or not at all, `none`.
     """

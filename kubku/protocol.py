@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evidence.devices import gather, over_runs, spread
+from evidence.devices import at_once, gather, over_runs, spread
 from kubku.halo import Learner, Sample, Samples, State, Statement, decide
 from kubku.scoring import Scores, score
 
@@ -44,11 +44,11 @@ def reset_to_base(
 ) -> Exposed:
     """Learn each sample from `state` and ask its halo (or `asked`, i32[N, Q]), before and after.
 
-    One program over all samples, `learner.chunk` at a time side by side on each device: weights
-    that differ from sample to sample soon outgrow the cache.
+    One program over all samples, `learner.chunk` at a time side by side on each CPU device, for
+    weights that differ from sample to sample soon outgrow the cache, and many more on a GPU.
     """
     num_samples = samples.label.shape[0]
-    block = min(learner.chunk, num_samples)
+    block = min(at_once(learner.chunk), num_samples)
     expose = _exposing(learner.learn, learner.answer, block)
     told_and_asked = spread((samples, samples.query if asked is None else asked), block=block)
     return gather(expose(state, *told_and_asked), num_samples)
@@ -80,7 +80,7 @@ class Streamed(NamedTuple):
 
 def stream(learner: Learner, state: State, streams: Samples) -> Streamed:
     """Learn streams of samples, each from `state` on; leaves of `streams` are [streams, T, ...]."""
-    return _stream(learner.learn, learner.answer, learner.chunk, state, streams)
+    return _stream(learner.learn, learner.answer, at_once(learner.chunk), state, streams)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -108,6 +108,8 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
             [study.settings.seed],
             wall_seconds=wall_seconds,
             seconds_base=sum(r["note"]["seconds_base"] for rs in cells.values() for r in rs),
+            # A run may be gone on with elsewhere.
+            cells_made_on=sorted({r["note"]["made_on"] for rs in cells.values() for r in rs}),
         ),
         "thesis": verdict(study, families, cells, first),
         "families": families,

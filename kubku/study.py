@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import kubku
-from evidence.devices import side_by_side
+from evidence.devices import at_once, side_by_side
 from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, measures, protocol
@@ -85,6 +85,7 @@ class Study:
         self._code = _digest()
         # Cells are made side by side; none of these may be.
         self._drawing, self._keeping = defaultdict[str, Lock](Lock), Lock()
+        self._making = defaultdict[Cell, Lock](Lock)
         if settings.task.path is not None:
             own, samples = jsonl.read(settings.task.path)
             self._own = own, jax.tree.map(np.asarray, samples)
@@ -188,6 +189,7 @@ class Study:
                     "objective": 0.0,
                     "seconds": seconds,
                     "seconds_base": 0.0,
+                    "made_on": jax.devices()[0].device_kind,
                 }
                 _save(path, note, found)
 
@@ -267,7 +269,7 @@ class Study:
             return self._pretrain(name, world, replicate)
 
     # A full study's would not all fit the memory.
-    @lru_cache(maxsize=8)  # noqa: B019
+    @lru_cache(maxsize=32)  # noqa: B019
     def _pretrain(self, name: str, world: str, replicate: int) -> Samples:
         n, (*_, key) = self.settings.budget.pretrain, self._keys(replicate)
         samples = generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
@@ -312,41 +314,76 @@ class Study:
     def base_state(self, cell: Cell) -> tuple[State, float]:
         """The base state, from the cache or made, and the seconds that making it took."""
         learner = self.learner(cell.learner, cell.family)
-        initial, training, _ = self._keys(cell.replicate)
-        state = _started(learner, initial)
-        make = learner.bases[cell.base]
-        if make is None:
-            return state, 0.0
+        if learner.bases[cell.base] is None:
+            return _started(learner, self._keys(cell.replicate)[0]), 0.0
+        place, together = self._place(cell), self._made_with(cell)
+        with self._making[together[0]]:
+            if not place.exists():
+                self._make_bases([c for c in together if not self._place(c).exists()])
+        seconds = json.loads(place.with_suffix(".json").read_text())["seconds"]
+        # To the host: what orbax restores is bound to one device.
+        with self._keeping, ocp.StandardCheckpointer() as keeper:
+            state = _started(learner, self._keys(cell.replicate)[0])
+            return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
+
+    def _made_with(self, cell: Cell) -> list[Cell]:
+        """Whose base states are made at one go: an accelerator makes those of all replicates in
+        little more than the time of one.
+        """
+        several = at_once(1) > 1 and cell.world == self.settings.worlds[0]
+        budget = self.settings.budget
+        replicates = range(budget.base_seeds * budget.generator_seeds)
+        return [cell._replace(replicate=r) for r in replicates] if several else [cell]
+
+    def _make_bases(self, cells: list[Cell]) -> None:
+        """Make base states that differ by replicate alone, and keep them."""
+        one = cells[0]
+        if self.settings.stage == "evaluate":
+            raise ValueError(
+                f"stage=evaluate: {self.settings.cache} has no base state {one.base} of "
+                f"{one.learner} for {one.family}; make it with stage=base"
+            )
+        learner = self.learner(one.learner, one.family)
+        make = learner.bases[one.base]
+        assert make is not None
+        made_from = [
+            (
+                _started(learner, self._keys(cell.replicate)[0]),
+                self.pretrain(cell.family, cell.world, cell.replicate),
+                self._keys(cell.replicate)[1],
+            )
+            for cell in cells
+        ]
+        start = time.perf_counter()
+        if len(cells) == 1:
+            states = [jax.device_get(make(*made_from[0]))]
+        else:
+            together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made_from)  # keys, too
+            made = jax.device_get(jax.jit(jax.vmap(make))(*together))
+            states = [jax.tree.map(lambda leaf: leaf[i], made) for i in range(len(cells))]  # noqa: B023
+        seconds = (time.perf_counter() - start) / len(cells)
+        for cell, state in zip(cells, states, strict=True):
+            place = self._place(cell)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            note = {"seconds": seconds, "made_of": self._made_of(cell)}
+            place.with_suffix(".json").write_text(json.dumps(note) + "\n")
+            with self._keeping, ocp.StandardCheckpointer() as keeper:
+                keeper.save(place, {"state": state})  # orbax takes no array by itself
+
+    def _made_of(self, cell: Cell) -> list[Any]:
+        """All that a base state depends on."""
         budget, target = self.settings.budget, self.settings.learner.target
-        made_of = [
+        return [
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
             self.seeds(cell.replicate)[0],
             *(budget.pretrain, budget.training.model_dump(), self._code),
             _outer(cell.learner),
             target_digest(target) if target is not None and cell.learner == "custom" else None,
         ]
-        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
-        place = Path(self.settings.cache).absolute() / digest
-        if place.exists():
-            seconds = json.loads((place.parent / f"{digest}.json").read_text())["seconds"]
-            # To the host: what orbax restores is bound to one device.
-            with self._keeping, ocp.StandardCheckpointer() as keeper:
-                return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
-        if self.settings.stage == "evaluate":
-            raise ValueError(
-                f"stage=evaluate: {self.settings.cache} has no base state {cell.base} of "
-                f"{cell.learner} for {cell.family}; make it with stage=base"
-            )
-        samples = self.pretrain(cell.family, cell.world, cell.replicate)
-        start = time.perf_counter()
-        state = jax.device_get(make(state, samples, training))
-        seconds = time.perf_counter() - start
-        place.parent.mkdir(parents=True, exist_ok=True)
-        note = {"seconds": seconds, "made_of": made_of}
-        (place.parent / f"{digest}.json").write_text(json.dumps(note) + "\n")
-        with self._keeping, ocp.StandardCheckpointer() as keeper:
-            keeper.save(place, {"state": state})  # orbax takes no array by itself
-        return state, seconds
+
+    def _place(self, cell: Cell) -> Path:
+        digest = hashlib.sha256(json.dumps(self._made_of(cell)).encode()).hexdigest()[:16]
+        return Path(self.settings.cache).absolute() / digest
 
     def evaluate(self, cell: Cell) -> None:
         """Tune, expose and ask; write the cell's file."""
@@ -392,6 +429,7 @@ class Study:
             "objective": tuned.objective,
             "seconds": time.perf_counter() - clock,
             "seconds_base": made_in,
+            "made_on": jax.devices()[0].device_kind,
         }
         _save(self.folder / cell.path, note, found)
 

@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from evidence.answers import Answer
+from evidence.devices import for_each
 from kubku.base_states import withheld
 from kubku.grownet import growth, memory
 from kubku.grownet.growth import Layer, LayerRule
@@ -391,7 +392,7 @@ def grownet_two_layer(
             return lax.scan(tick, tuple(carry), (frames, gold, asks.any(-1)))[0], asks.sum()
 
         carry = state.readers, state.votes, state.right
-        (readers, votes, right), told = lax.map(one, (jnp.arange(QUESTIONS), *carry))
+        (readers, votes, right), told = for_each(one, (jnp.arange(QUESTIONS), *carry))
         return state._replace(readers=readers, votes=votes, right=right, told=state.told + told)
 
     trials = tuple({"focus": float(4**power)} for power in range(8))

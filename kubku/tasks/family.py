@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
+from evidence.devices import at_once, for_each
 from kubku.halo import (
     ATTRIBUTES,
     BASE,
@@ -189,9 +190,10 @@ def generate(
     wanted = n // 2 if pairs else n
     # Whole chunks, whatever the split: one compilation serves every size of every split.
     traced = jax.tree.map(jnp.asarray, (SPLITS[split], np.float32(skew), pairs))
+    size = max(_CHUNK, at_once(8))
     chunks = [
-        _chunk(family, key, jnp.arange(start, start + _CHUNK), *traced)
-        for start in range(0, wanted, _CHUNK)
+        _chunk(family, key, jnp.arange(start, start + size), *traced)
+        for start in range(0, wanted, size)
     ]
     # Joined on the host: there every size would be a compilation of its own.
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(chunks))
@@ -219,8 +221,8 @@ def _chunk(
         second = _counterpart(family, first, drawn)
         return jax.tree.map(lambda a, b: jnp.stack([a, b]), first, second)
 
-    # One after the other: side by side, all would wait for the one that is hardest to fill.
-    return jax.lax.map(made, rows)
+    # On a CPU one after the other: side by side, all wait for the one that is hardest to fill.
+    return for_each(made, rows)
 
 
 class _Draw(NamedTuple):

@@ -1,0 +1,97 @@
+"""What a study does differently on an accelerator, played through on a CPU: the same results."""
+
+import json
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from evidence import devices
+from kubku import protocol, settings
+from kubku.grownet.learners import grownet_two_layer
+from kubku.study import Cell, Study
+from kubku.tasks import FAMILIES, generate
+
+
+@pytest.fixture
+def as_accelerator(monkeypatch):
+    """Calls a function as it would be compiled for an accelerator that is 4 times as wide."""
+
+    def forget():
+        jax.clear_caches()
+        protocol._exposing.cache_clear()
+
+    def call(function):
+        with monkeypatch.context() as patch:
+            patch.setattr(devices, "_is_accelerator", lambda: True)
+            patch.setattr(devices, "_WIDER", 4)
+            forget()
+            found = jax.device_get(function())
+        forget()
+        return found
+
+    return call
+
+
+def test_samples_and_growth_are_the_same_side_by_side(as_accelerator):
+    def drawn():
+        return generate(FAMILIES["grids"], jax.random.key(3), 40, "pretrain", skew=0.8)
+
+    def grown():
+        learner = grownet_two_layer()
+        return learner.bases["grown"](learner.init(jax.random.key(0)), samples, jax.random.key(1))
+
+    samples = drawn()
+    chex.assert_trees_all_equal(as_accelerator(drawn), jax.device_get(samples))
+    one_by_one = jax.device_get(grown())
+    assert one_by_one.told.sum() > 40
+    chex.assert_trees_all_close(as_accelerator(grown), one_by_one)
+
+
+def study(folder, **changed):
+    with initialize_config_module("conf.kubku", version_base=None):
+        config = compose(
+            "config",
+            ["budget=smoke", "task=stories", "budget.generator_seeds=3", "worlds=[skewed]"],
+        )
+    plain = OmegaConf.to_container(config, resolve=True)
+    return Study(settings.read({**plain, "cache": str(folder), **changed}), folder, Console())
+
+
+def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path):
+    """And each is the one that is made alone, kept under the same name, with how it was trained."""
+    cells = [Cell("stories", "mlp", "meta", "skewed", replicate) for replicate in range(3)]
+    alone = [study(tmp_path / "alone").base_state(cell)[0] for cell in cells]
+    at_once = study(tmp_path / "at_once")
+    as_accelerator(lambda: at_once.base_state(cells[1])[0])
+    names = [
+        {path.name for path in (tmp_path / folder).glob("*.json")}
+        for folder in ("alone", "at_once")
+    ]
+    assert names[0] == names[1] and len(names[0]) == 3
+    kept = study(tmp_path / "at_once", stage="evaluate")
+    for cell, expected in zip(cells, alone, strict=True):
+        state, seconds = kept.base_state(cell)
+        chex.assert_trees_all_close(state.params, expected.params, atol=1e-5)
+        assert seconds > 0
+    first, second = (jax.tree.leaves(state.params) for state in alone[:2])
+    assert not np.allclose(first[1], second[1])
+    note = json.loads(next((tmp_path / "alone").glob("*.json")).read_text())
+    assert [0.002, 2.5] in note["made_of"]  # the MLP's, from kubku/outer.py
+
+
+def test_scores_are_the_same_whatever_fits(as_accelerator):
+    learner = grownet_two_layer()
+    samples = generate(FAMILIES["stories"], jax.random.key(3), 20, "test")
+
+    def scores():
+        return protocol.reset_to_base(learner, learner.init(jax.random.key(0)), samples).after
+
+    expected = np.asarray(scores())
+    assert jnp.ptp(expected) > 0
+    np.testing.assert_allclose(as_accelerator(scores), expected, atol=1e-6)
