@@ -9,6 +9,7 @@ Every learner is timed as the study runs it, on a family's own samples, asked be
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,13 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from benchmarks.timing import isolated, save, timed
+from benchmarks.timing import in_turn, isolated, save, timed
 from evidence.devices import over_runs, spread
 from kubku import learners, protocol
 from kubku.base_states import Training
 from kubku.halo import EXPOSURES, QUERIES, TOKENS, Sample, Statement
 from kubku.learners import CONTEXT, GRADIENT, REPLAY
-from kubku.learners.gradient import MLP, Transformer, gradient_learner
+from kubku.learners.gradient import MLP, Transformer, adam, gradient_learner
 from kubku.tasks import FAMILIES, generate
 
 STEPS = 8
@@ -65,11 +66,11 @@ def worded(statement: Statement) -> jax.Array:
     return jax.nn.one_hot(ids + 8 * jnp.arange(12) % 56, 64)
 
 
-ARMS: dict[str, tuple[Any, Callable, Callable, int, int, int]] = {
-    # network, encoding, optimiser, statements, chunk, samples
-    "mlp sgd": (MLP(), wide, optax.sgd, 16, 8, 2048),
-    "mlp adam": (MLP(), wide, optax.adam, 16, 8, 1024),
-    "transformer adam": (Transformer(), worded, optax.adam, 6, 8, 128),
+ARMS: dict[str, tuple[Any, Callable, tuple[Callable, Callable], int, int, int]] = {
+    # network, encoding, optimiser of the program and the loop's, statements, chunk, samples
+    "mlp sgd": (MLP(), wide, (optax.sgd, optax.sgd), 16, 2, 2048),
+    "mlp adam": (MLP(), wide, (adam, optax.adam), 16, 2, 1024),
+    "transformer adam": (Transformer(), worded, (adam, optax.adam), 6, 8, 128),
 }
 
 
@@ -102,18 +103,40 @@ def stepper(network: Any, encode: Callable, optimiser: Callable, rate: float) ->
     return step
 
 
-def product_rate(chunk: int) -> float:
-    """GFLOP/s of per-sample products, in chunks and on all devices, as the protocol makes them."""
-    n = 2048
+PRODUCTS = 2048
+
+
+def products(chunk: int) -> Callable[[], Any]:
+    """16 per-sample products for each of `PRODUCTS` samples, in chunks and on all devices, as the
+    protocol makes them.
+    """
+    n = PRODUCTS
     a = spread(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 16, 128)))
     b = jax.random.normal(jax.random.key(1), (chunk, 128, 128)) / 11
 
     def chain(b: jax.Array, a: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 16, lambda _, x: jnp.tanh(x @ b), a)
 
-    products = over_runs(chain)
-    seconds = timed(lambda _: products(b, a), None)["median_s"]
-    return n * 16 * 2 * 16 * 128 * 128 / seconds / 1e9
+    return partial(over_runs(chain), b, a)
+
+
+PRODUCT_GFLOPS = PRODUCTS * 16 * 2 * 16 * 128 * 128 / 1e9
+
+
+def beside_products(
+    program: Callable[[], Any], gflops: float, chunk: int
+) -> tuple[float, dict[str, float]]:
+    """Median seconds of a program of so many GFLOP, and its rate beside that of products: the
+    median ratio of neighbours in time.
+    """
+    own, floor = in_turn(program, products(chunk))
+    ratios = [gflops / a * b / PRODUCT_GFLOPS for a, b in zip(own, floor, strict=True)]
+    seconds = statistics.median(own)
+    return seconds, {
+        "gflops_per_second": gflops / seconds,
+        "product_gflops_per_second": PRODUCT_GFLOPS / statistics.median(floor),
+        "share_of_product_rate": statistics.median(ratios),
+    }
 
 
 def flops(name: str, params: int, statements: int) -> float:
@@ -124,33 +147,34 @@ def flops(name: str, params: int, statements: int) -> float:
 
 def reset_to_base(name: str) -> dict[str, Any]:
     """One arm: samples a second both ways, compile time, distance to the products' rate."""
-    network, encode, optimiser, statements, chunk, n = ARMS[name]
+    network, encode, (optimiser, usual), statements, chunk, n = ARMS[name]
     learner = gradient_learner(network, encode, chunk, optimiser)
     state = learner.init(jax.random.key(0))._replace(steps=jnp.int32(STEPS), rate=jnp.float32(0.01))
     batch = samples(n, statements)
     # In NumPy: cutting a sample out of JAX arrays would be most of the loop's time.
     few = jax.tree.map(lambda leaf: np.asarray(leaf[: n // 16]), batch)
     ask = jax.jit(jax.vmap(learner.answer, in_axes=(None, 0)))
-    plain = partial(by_loop, stepper(network, encode, optimiser, 0.01), ask, state)
+    plain = partial(by_loop, stepper(network, encode, usual, 0.01), ask, state)
 
-    together = timed(lambda _: protocol.reset_to_base(learner, state, batch).after, None)
+    def together() -> Any:
+        return protocol.reset_to_base(learner, state, batch).after
+
+    first = timed(lambda _: together(), None)
     alone = timed(lambda _: plain(few), None, repeats=3)
     apart = np.abs(np.asarray(protocol.reset_to_base(learner, state, few).after) - plain(few)).max()
-    rate, loop_rate = n / together["median_s"], (n // 16) / alone["median_s"]
     weights = sum(leaf.size for leaf in jax.tree.leaves(state.params))
-    reached = flops(name, weights, statements) * rate / 1e9
-    floor = product_rate(chunk)
+    gflops = n * flops(name, weights, statements) / 1e9
+    seconds, reached = beside_products(together, gflops, chunk)
+    rate, loop_rate = n / seconds, (n // 16) / alone["median_s"]
     return {
-        **together,
+        **first,
         "weights": weights,
         "samples": n,
         "chunk": chunk,
         "samples_per_second": rate,
         "loop_samples_per_second": loop_rate,
         "speed_up": rate / loop_rate,
-        "gflops_per_second": reached,
-        "product_gflops_per_second": floor,
-        "share_of_product_rate": reached / floor,
+        **reached,
         "largest_difference_of_scores": float(apart),
     }
 
@@ -165,7 +189,11 @@ def as_studied(name: str) -> dict[str, Any]:
     state = learner.init(jax.random.key(0))
     n = 64 if "transformer" in name else 256 if name in GRADIENT + REPLAY else 2048
     batch = generate(family, jax.random.key(1), n, "test")
-    row = timed(lambda _: protocol.reset_to_base(learner, state, batch).after, None, repeats=3)
+
+    def program() -> Any:
+        return protocol.reset_to_base(learner, state, batch).after
+
+    row = timed(lambda _: program(), None, repeats=3)
     row |= {"samples": n, "chunk": learner.chunk, "samples_per_second": n / row["median_s"]}
     if name in GRADIENT + REPLAY + CONTEXT:
         sample = jax.tree.map(lambda leaf: leaf[0], batch)
@@ -175,9 +203,7 @@ def as_studied(name: str) -> dict[str, Any]:
         # Loops count once: those over steps, and the recurrent ones over tokens and items.
         steps = EXPOSURES if name == "gru_context" else int(getattr(state, "steps", 1))
         once = (steps * step + 2 * asking) * (TOKENS if name == "gru" else 1)
-        arithmetic = once * row["samples_per_second"] / 1e9
-        floor = product_rate(learner.chunk)
-        row |= {"gflops_per_second": arithmetic, "share_of_product_rate": arithmetic / floor}
+        row |= beside_products(program, n * once / 1e9, learner.chunk)[1]
     return row
 
 

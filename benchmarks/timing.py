@@ -38,6 +38,21 @@ def timed(function: Callable[..., Any], carry: Any, *, repeats: int = 5) -> dict
     return {"compile_s": first - median, "seconds": seconds, "median_s": median}
 
 
+def in_turn(*functions: Callable[[], Any], repeats: int = 9) -> list[list[float]]:
+    """Seconds that each function takes, called in turn: what else the machine does, and how fast it
+    is at the moment, weighs on all alike. Compiled beforehand.
+    """
+    seconds: list[list[float]] = [[] for _ in functions]
+    for function in functions:
+        jax.block_until_ready(function())
+    for _ in range(repeats):
+        for function, taken in zip(functions, seconds, strict=True):
+            started = time.perf_counter()
+            jax.block_until_ready(function())
+            taken.append(time.perf_counter() - started)
+    return seconds
+
+
 def isolated(case: str, **arguments: Any) -> dict[str, Any]:
     """Run `module:function` in a process of its own; adds its peak memory to what it returns."""
     command = [sys.executable, "-m", "benchmarks.timing", case, json.dumps(arguments)]

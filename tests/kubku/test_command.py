@@ -40,6 +40,7 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
         "learner=custom",
         "learner.target=mine:MyLearner",
         "task=stories",
+        "worlds=[skewed,balanced]",
         f"hydra.run.dir={out}",
     )
     command(*arguments, folder=tmp_path)
@@ -48,6 +49,10 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     learners = found["families"]["stories"]["learners"]
     own = learners["custom"]["base_states"]["own"]
     assert own["audit"] == 0 and found["warnings"] == []
+    # The base state that was trained, and that alone, is set beside another world's.
+    made = learners["custom"]["base_states"]["made"]
+    assert "signed_less_balanced" in made["bias_drift"]
+    assert "signed_less_balanced" not in own["bias_drift"]
     # At most one of four literals is about the first fact.
     assert 0 < own["KU_avg"]["value"] <= 0.25
     assert learners["dictionary"]["base_states"]["none"]["KU_avg"]["value"] == 1.0
@@ -65,13 +70,13 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     # One whose base state was made, so that it has to be restored, on however many devices.
     missing = out / "cells/stories/custom.made.skewed.0.npz"
     missing.unlink()
-    command(*arguments[:3], f"resume={out}", folder=tmp_path)
+    command(*arguments[:4], f"resume={out}", folder=tmp_path)
     again = {cell: cell.stat().st_mtime_ns for cell in sorted((out / "cells").glob("*/*.npz"))}
     assert set(again) == set(times)
     assert {cell for cell in cells if again[cell] != times[cell]} == {missing}
     # By stages: the base states first, into a cache, where the rest finds them.
     based, judged = tmp_path / "based", tmp_path / "judged"
-    stages = (*arguments[:3], "cache=kept")
+    stages = (*arguments[:4], "cache=kept")
     done = command(*stages, "stage=base", f"hydra.run.dir={based}", folder=tmp_path)
     assert "Base states: kept" in done.stdout and not (based / "cells").exists()
     command(*stages, "stage=evaluate", f"hydra.run.dir={judged}", folder=tmp_path)
@@ -81,7 +86,7 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     subprocess.run([sys.executable, "-m", "experiments.results", judged], check=True)
     assert "custom" in (judged / "report.html").read_text()
     missing = command(
-        *(*arguments[:3], "stage=evaluate", "cache=elsewhere", f"hydra.run.dir={tmp_path / 'no'}"),
+        *(*arguments[:4], "stage=evaluate", "cache=elsewhere", f"hydra.run.dir={tmp_path / 'no'}"),
         folder=tmp_path,
         check=False,
     )
@@ -89,16 +94,16 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
     # A learner whose code has changed is another learner.
     with open(tmp_path / "mine.py", "a") as file:
         file.write("# changed\n")
-    changed = command(*arguments[:3], f"resume={out}", folder=tmp_path, check=False)
+    changed = command(*arguments[:4], f"resume={out}", folder=tmp_path, check=False)
     assert changed.returncode == 2 and "learner.target" in changed.stderr
     (tmp_path / "mine.py").write_text(documented_learner())
     # As is one made by other code of ours.
     kept = json.loads((out / "settings.json").read_text())
     (out / "settings.json").write_text(json.dumps(kept | {"code": "older"}))
-    older = command(*arguments[:3], f"resume={out}", folder=tmp_path, check=False)
+    older = command(*arguments[:4], f"resume={out}", folder=tmp_path, check=False)
     assert older.returncode == 2 and "made with other settings of code" in older.stderr
     (out / "settings.json").write_text(json.dumps(kept))
-    other = command(*arguments[:3], f"resume={out}", "seed=7", folder=tmp_path, check=False)
+    other = command(*arguments[:4], f"resume={out}", "seed=7", folder=tmp_path, check=False)
     assert other.returncode == 2 and "made with other settings of seed" in other.stderr
     repeated = json.loads((out / "results.json").read_text())
     before, after = (

@@ -19,7 +19,7 @@ from kubku.grownet.learners import grownet_lookup, grownet_two_layer, grownet_vo
 from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.controls import controls
-from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
+from kubku.learners.gradient import CNN, GRU, MLP, Transformer, adam, gradient_learner, one_step
 from kubku.outer import OUTER as OUTERS
 from kubku.tasks import FAMILIES, generate
 
@@ -430,6 +430,24 @@ def test_networks_learn_a_sample(samples, kind):
         stated = few(samples).gold[:, :2] == int(Answer.YES)
         assert stated.all()
         assert (exposed.after - exposed.before)[:, :2, 2].mean() > 0.05
+
+
+def test_adam_is_optax_adam():
+    """Over gradients of very different sizes, one of them 0 for ever."""
+    params = {"w": jnp.ones((3, 4)), "b": jnp.zeros(4)}
+    ours, theirs = adam(0.03), optax.adam(0.03)
+    states = [(params, ours.init(params)), (params, theirs.init(params))]
+    for number in range(20):
+        key = jax.random.fold_in(jax.random.key(0), number)
+        slopes = {
+            "w": jax.random.normal(key, (3, 4)) * jnp.array([1e-6, 1.0, 1e3, 0.0]),
+            "b": jax.random.normal(key, (4,)),
+        }
+        for i, optimiser in enumerate((ours, theirs)):
+            change, memory = optimiser.update(slopes, states[i][1], states[i][0])
+            states[i] = optax.apply_updates(states[i][0], change), memory
+    chex.assert_trees_all_close(states[0][0], states[1][0], rtol=1e-5, atol=1e-6)
+    assert np.ptp(states[0][0]["w"]) > 0.1
 
 
 def test_two_devices_give_the_same_scores(on_devices):
