@@ -124,19 +124,21 @@ PRODUCT_GFLOPS = PRODUCTS * 16 * 2 * 16 * 128 * 128 / 1e9
 
 
 def beside_products(
-    program: Callable[[], Any], gflops: float, chunk: int
-) -> tuple[float, dict[str, float]]:
-    """Median seconds of a program of so many GFLOP, and its rate beside that of products: the
-    median ratio of neighbours in time.
+    program: Callable[[], Any], gflops: float, chunk: int, *others: Callable[[], Any]
+) -> tuple[dict[str, Any], list[list[float]]]:
+    """The rate of a program of so many GFLOP beside that of products, as the median ratio of
+    neighbours in time; and the seconds of the program and of others, timed in turn with both.
     """
-    own, floor = in_turn(program, products(chunk))
+    own, floor, *rest = in_turn(program, products(chunk), *others)
     ratios = [gflops / a * b / PRODUCT_GFLOPS for a, b in zip(own, floor, strict=True)]
-    seconds = statistics.median(own)
-    return seconds, {
-        "gflops_per_second": gflops / seconds,
+    reached = {
+        "seconds": own,
+        "median_s": statistics.median(own),
+        "gflops_per_second": gflops / statistics.median(own),
         "product_gflops_per_second": PRODUCT_GFLOPS / statistics.median(floor),
         "share_of_product_rate": statistics.median(ratios),
     }
+    return reached, [own, *rest]
 
 
 def flops(name: str, params: int, statements: int) -> float:
@@ -159,21 +161,20 @@ def reset_to_base(name: str) -> dict[str, Any]:
     def together() -> Any:
         return protocol.reset_to_base(learner, state, batch).after
 
-    first = timed(lambda _: together(), None)
-    alone = timed(lambda _: plain(few), None, repeats=3)
+    first = timed(lambda _: together(), None, repeats=1)
     apart = np.abs(np.asarray(protocol.reset_to_base(learner, state, few).after) - plain(few)).max()
     weights = sum(leaf.size for leaf in jax.tree.leaves(state.params))
     gflops = n * flops(name, weights, statements) / 1e9
-    seconds, reached = beside_products(together, gflops, chunk)
-    rate, loop_rate = n / seconds, (n // 16) / alone["median_s"]
+    reached, (own, alone) = beside_products(together, gflops, chunk, lambda: plain(few))
+    rates = [(n / a, (n // 16) / b) for a, b in zip(own, alone, strict=True)]
     return {
-        **first,
+        "compile_s": first["compile_s"],
         "weights": weights,
         "samples": n,
         "chunk": chunk,
-        "samples_per_second": rate,
-        "loop_samples_per_second": loop_rate,
-        "speed_up": rate / loop_rate,
+        "samples_per_second": n / reached["median_s"],
+        "loop_samples_per_second": (n // 16) / statistics.median(alone),
+        "speed_up": statistics.median(a / b for a, b in rates),
         **reached,
         "largest_difference_of_scores": float(apart),
     }
@@ -203,7 +204,8 @@ def as_studied(name: str) -> dict[str, Any]:
         # Loops count once: those over steps, and the recurrent ones over tokens and items.
         steps = EXPOSURES if name == "gru_context" else int(getattr(state, "steps", 1))
         once = (steps * step + 2 * asking) * (TOKENS if name == "gru" else 1)
-        row |= beside_products(program, n * once / 1e9, learner.chunk)[1]
+        row |= beside_products(program, n * once / 1e9, learner.chunk)[0]
+        row["samples_per_second"] = n / row["median_s"]
     return row
 
 

@@ -27,7 +27,7 @@ _WIDER = 256
 # For much of a job on an accelerator only the host is busy: it compiles, cuts and writes.
 _JOBS_A_DEVICE = 4
 _own: ContextVar[jax.Device | None] = ContextVar("own", default=None)
-"""The device that a job of `side_by_side` has to itself."""
+"""The device that a job of `side_by_side` keeps to."""
 
 
 def prepare(compilation_cache: bool | str = True) -> None:

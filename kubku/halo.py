@@ -104,8 +104,8 @@ class Learner(NamedTuple):
       answer: (state, query) -> f32[3], scores for NO, UNKNOWN, YES: not negative, sum 1. A pure
         read. Doubt belongs on UNKNOWN, because `decide` sees nothing else of it.
       bases: how each base state is made from `init`'s: name -> (state, samples, key) -> state,
-        samples being the pretraining split, and pure, for an accelerator makes many replicates'
-        side by side; None stands for `init`'s state as it is.
+        samples being the pretraining split; None stands for `init`'s state as it is. Ours are
+        pure: an accelerator makes all replicates' side by side, but for a custom learner.
       trials: the settings that tuning may choose from, as fields of the state; the same number for
         every learner that has any, so that all have the same search budget.
       chunk: samples evaluated side by side on a CPU; their states together should fit the cache.
