@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.timing import save
 from evidence import devices
 from kubku import learners
+from kubku.base_cache import WORLDS
 from kubku.base_states import Outer, Training, outer_loss
 from kubku.outer import OUTER
 from kubku.protocol import with_trial
-from kubku.study import WORLDS
 from kubku.tasks import FAMILIES, generate
 
 ROUNDS, BATCH = (400, 1600), 16

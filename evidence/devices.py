@@ -213,7 +213,7 @@ def at_once(chunk: int) -> int:
 
 
 def side_by_side(
-    function: Callable[[Any], None], jobs: Iterable[Any], program: Callable[[Any], Hashable]
+    function: Callable[[Any], object], jobs: Iterable[Any], program: Callable[[Any], Hashable]
 ) -> None:
     """`function(job)` for every job, as many at a time as this host has CPU devices, or a few for
     each of its accelerators.
@@ -284,11 +284,11 @@ def _put(
     leaf: Any, sharding: NamedSharding, fill: Callable[[np.ndarray], np.ndarray] = lambda x: x
 ) -> jax.Array:
     """An array of this host as a global one; each device gets its part of `fill(array)`."""
-    leaf = jnp.asarray(leaf)
-    if is_key(leaf):
+    if isinstance(leaf, jax.Array) and is_key(leaf):
         data = _put(jax.random.key_data(leaf), sharding, fill)
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
-    host = fill(np.asarray(leaf))
+    # Not by way of JAX, which compiles a program for every shape that comes from the host.
+    host = fill(np.asarray(leaf, jax.dtypes.result_type(leaf)))
     return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
 
 

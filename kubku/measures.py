@@ -112,21 +112,31 @@ def streaming(
 ) -> dict[str, np.ndarray]:
     """KU and BKU along streams, f32[streams, T], and about samples learnt earlier."""
     said = protocol.stream(learner, state, streams)
-    found = {}
-    for when, scores in (("before", said.before), ("after", said.after)):
-        marked = _marked(scores, threshold, streams)
-        found[f"stream.{when}.ku"] = np.asarray(marked.ku)
-        found[f"stream.{when}.bku"] = np.asarray(marked.bku)
-    length = streams.label.shape[1]
-    for at, lag in enumerate(protocol.LAGS):
+    ku, bku = (np.asarray(part) for part in _marked(said, threshold, streams))
+    found: dict[str, np.ndarray] = {}
+    for at, when in enumerate(("before", "after")):
+        found |= {f"stream.{when}.ku": ku[:, :, at], f"stream.{when}.bku": bku[:, :, at]}
+    length = ku.shape[1]
+    for at, lag in enumerate(protocol.LAGS, 2):
         if lag < length:
-            earlier = jax.tree.map(lambda leaf: leaf[:, : length - lag], streams)  # noqa: B023
-            marked = _marked(said.later[:, lag:, at], threshold, earlier)
-            found[f"stream.lag{lag}.ku"] = np.asarray(marked.ku)
-            found[f"stream.lag{lag}.bku"] = np.asarray(marked.bku)
+            found[f"stream.lag{lag}.ku"] = ku[:, lag:, at]
+            found[f"stream.lag{lag}.bku"] = bku[:, lag:, at]
     return found
 
 
 @jax.jit
-def _marked(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
-    return jax.vmap(protocol.judged, in_axes=(0, None, 0))(scores, threshold, samples)
+def _marked(
+    said: protocol.Streamed, threshold: jax.Array | float, streams: Samples
+) -> tuple[jax.Array, jax.Array]:
+    """KU and BKU of all that was said: before, after, and about earlier samples. One program."""
+    scores = jnp.concatenate([jnp.stack([said.before, said.after], 2), said.later], 2)
+    # What is asked later, [T, 2 + len(LAGS)]: before and after, the sample itself.
+    ages = jnp.array([0, 0, *protocol.LAGS])
+    about = jnp.maximum(jnp.arange(scores.shape[1])[:, None] - ages, 0)
+
+    def of_stream(scores: jax.Array, samples: Samples) -> Scores:
+        asked = jax.tree.map(lambda leaf: leaf[about], samples)
+        return jax.vmap(protocol.judged, in_axes=(0, None, 0))(scores, threshold, asked)
+
+    marked = jax.vmap(of_stream)(scores, streams)
+    return marked.ku, marked.bku

@@ -18,15 +18,17 @@ import yaml
 from evidence import stats
 from evidence.answers import Answer
 from evidence.config import build
+from evidence.devices import side_by_side
 from evidence.runs import manifest
 from evidence.stats import Measurement
 from kubku import measures, protocol, thesis
 from kubku.base_states import withheld
+from kubku.cells import Cell, load
 from kubku.halo import BASE, Kind, Samples
 from kubku.measures import STEPS
 from kubku.scoring import EPSILON
 from kubku.settings import LANGUAGE_MODEL
-from kubku.study import Cell, Study, load_cell
+from kubku.study import Study
 
 RESAMPLES = 1000
 HISTOGRAM = np.linspace(0, 2, 17)
@@ -56,7 +58,10 @@ class Asked(NamedTuple):
 
 
 def _asked(study: Study, family: str, replicates: int) -> list[Asked]:
-    return [_of_generator(study, family, study.seeds(number)[1]) for number in range(replicates)]
+    return [
+        _of_generator(study, family, study.settings.seeds(number)[1])
+        for number in range(replicates)
+    ]
 
 
 @cache
@@ -72,12 +77,15 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
     first = study.settings.worlds[0]
     cells: dict[tuple[str, str, str, str], Replicates] = defaultdict(list)
     for cell in study.cells():
-        found = load_cell(study.folder / cell.path)
+        found = load(study.folder / cell.path)
         cells[cell.family, cell.learner, cell.base, cell.world].append(found)
     for family in study.settings.task.families:
         path = study.folder / Cell(family, LANGUAGE_MODEL, "none", "none", 0).path
         if path.exists():
-            cells[family, LANGUAGE_MODEL, "none", first] = [load_cell(path)]
+            cells[family, LANGUAGE_MODEL, "none", first] = [load(path)]
+
+    asked = product(study.settings.task.families, range(study.settings.budget.generator_seeds))
+    side_by_side(lambda of: _of_generator(study, *of), asked, lambda of: of[0])
 
     families: dict[str, Any] = {}
     for (family, learner, base, world), replicates in cells.items():

@@ -43,6 +43,11 @@ class Budget(Settings):
     generator_seeds: int = Field(gt=0)
     training: Training
 
+    @property
+    def replicates(self) -> int:
+        """How many base states there are of a kind."""
+        return self.base_seeds * self.generator_seeds
+
 
 class LearnerSettings(Settings):
     """Which learners; `target` is the user's own, as "module:Name", for the name `custom`."""
@@ -101,6 +106,10 @@ class Experiment(Settings):
         if LANGUAGE_MODEL in self.learner.names and self.llm.source == "none":
             raise ValueError(f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local")
         return self
+
+    def seeds(self, replicate: int) -> tuple[int, int]:
+        """Base-state seed and generator seed of a replicate."""
+        return self.seed + replicate, replicate % self.budget.generator_seeds
 
 
 def read(plain: Mapping[str, Any]) -> Experiment:

@@ -1,21 +1,17 @@
 """The experiment: every learner on every family from every base state, one resumable cell a piece.
 
-A cell is (family, learner, base state, world, replicate). A replicate has its own base-state seed,
-and shares its generator seed with others. Finished cells stand as files in the run's
-folder; a rerun in the same folder goes on with the missing ones. Base states stand in a cache of
-their own, named by a digest of what made them.
+Finished cells stand as files in the run's folder; a rerun in the same folder goes on with the
+missing ones. Base states stand in a cache of their own.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -23,47 +19,28 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-import kubku
-from evidence.devices import at_once, side_by_side
+from evidence.devices import side_by_side
 from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, measures, protocol
-from kubku.base_states import Outer
+from kubku.base_cache import WORLDS, BaseCache, code_digest, keys, outer_of, started
+from kubku.cells import Cell, save
 from kubku.grownet.learners import growth_history
-from kubku.halo import Kind, Learner, Samples, State, decide
+from kubku.halo import Kind, Learner, Samples, decide
 from kubku.learners import language_model
-from kubku.outer import OUTER
 from kubku.scoring import score_batch
 from kubku.settings import LANGUAGE_MODEL, Experiment
 from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
 
-WORLDS = {"skewed": 0.85, "balanced": 0.0}
-"""Probability that a stereotype is true in the world that base states are trained in."""
 EXAMPLES = 6
 # A resumed run may add learners and families; its cells depend on neither.
 _NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
 HISTORY = 16
 """Parts of the pretraining split after which a growing base state is counted."""
-
-
-class Cell(NamedTuple):
-    """What one file holds the results of."""
-
-    family: str
-    learner: str
-    base: str
-    world: str
-    replicate: int
-
-    @property
-    def path(self) -> str:
-        """Where, below the run's folder."""
-        name = f"{self.learner}.{self.base}.{self.world}.{self.replicate}.npz"
-        return f"cells/{self.family}/{name}"
+_GROWN = "grownet_two_layer"
 
 
 class Data(NamedTuple):
@@ -75,17 +52,29 @@ class Data(NamedTuple):
     streams: Samples
 
 
+class _Job(NamedTuple):
+    """What a thread does at a time.
+
+    Attributes:
+      of: what it is about, for the progress bar.
+      program: what its programs are known by, see `side_by_side`.
+      do: takes nothing; what it returns is dropped.
+    """
+
+    of: tuple[str, ...]
+    program: Hashable
+    do: Callable[[], Any]
+
+
 class Study:
     """One run in one folder."""
 
     def __init__(self, settings: Experiment, folder: Path, console: Console) -> None:
         self.settings, self.folder, self.console = settings, folder, console
+        self._bases = BaseCache(settings, self.learner, self.pretrain)
         self._own: tuple[Family, Samples] | None = None
-        # Here, for CPython 3.11 can't parse in two threads at a time (SystemError).
-        self._code = _digest()
-        # Cells are made side by side; none of these may be.
-        self._drawing, self._keeping = defaultdict[str, Lock](Lock), Lock()
-        self._making = defaultdict[Cell, Lock](Lock)
+        # Cells are made side by side; a family's samples may not be.
+        self._drawing = defaultdict[str, Lock](Lock)
         if settings.task.path is not None:
             own, samples = jsonl.read(settings.task.path)
             self._own = own, jax.tree.map(np.asarray, samples)
@@ -98,14 +87,14 @@ class Study:
         """
         path = self.folder / "settings.json"
         own = json.loads(self.settings.model_dump_json(exclude=_NOT_IN_CELLS))
-        own["code"] = _digest("protocol.py", "measures.py", "scoring.py")
+        own["code"] = code_digest("protocol.py", "measures.py", "scoring.py")
         # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
         own["budget"].pop("base_seeds")
         own["worlds"] = own["worlds"][:1]
         # Learners and families may be added, but not another of one name.
         target, samples = self.settings.learner.target, self.settings.task.path
         for name in self.settings.learner.names:
-            if outer := _outer(name):
+            if outer := outer_of(name):
                 own[f"outer.{name}"] = list(outer)
         if target is not None:
             own["learner.target"] = [target, target_digest(target)]
@@ -130,6 +119,7 @@ class Study:
             if idle != LANGUAGE_MODEL:
                 families = ", ".join(self.settings.task.families)
                 self.console.print(f"{idle} is left out: it can handle none of {families}")
+        jobs = list(self._jobs(cells))
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -141,22 +131,33 @@ class Study:
             warnings.catch_warnings(),
             Progress(*columns, console=self.console, disable=silent) as bar,
         ):
-            task = bar.add_task("kubku", total=len(cells))
+            task = bar.add_task("kubku", total=len(jobs))
 
-            def make(cell: Cell) -> None:
-                bar.update(task, description=" ".join(str(part) for part in cell[:3]))
-                if self.settings.stage == "base":
-                    self.base_state(cell)
-                elif not (self.folder / cell.path).exists():
-                    self.evaluate(cell)
+            def work(job: _Job) -> None:
+                bar.update(task, description=" ".join(job.of))
+                job.do()
                 bar.advance(task)
 
             # orbax warns about layouts that don't matter on one host.
             warnings.simplefilter("ignore")
-            side_by_side(make, cells, lambda cell: id(self.learner(cell.learner, cell.family)))
+            side_by_side(work, jobs, lambda job: job.program)
         if self.settings.stage != "base":
             self._ask_model()
-            self._grow()
+
+    def _jobs(self, cells: Iterable[Cell]) -> Iterator[_Job]:
+        base_alone = self.settings.stage == "base"
+        if not base_alone:
+            # First, or all threads would wait for the one that draws what each of them needs.
+            for family in self.settings.task.families:
+                yield _Job((family, "samples"), family, partial(self.data, family, 0))
+        make = self._bases.get if base_alone else self._evaluate
+        for cell in cells:
+            learner = self.learner(cell.learner, cell.family)
+            yield _Job(cell[:3], id(learner), partial(make, cell))
+        if not base_alone and _GROWN in self.settings.learner.names:
+            for family in self.settings.task.families:
+                if family != "jsonl":
+                    yield _Job((family, _GROWN, "growth"), "growth", partial(self._grow, family))
 
     def _ask_model(self) -> None:
         """The language model's cells, one a family: it has neither base states nor replicates."""
@@ -191,39 +192,29 @@ class Study:
                     "seconds_base": 0.0,
                     "made_on": jax.devices()[0].device_kind,
                 }
-                _save(path, note, found)
+                save(path, note, found)
 
-    def _grow(self) -> None:
-        """How `grownet_two_layer` grew in the first replicate, one file a family."""
-        name = "grownet_two_layer"
-        if name not in self.settings.learner.names:
+    def _grow(self, family: str) -> None:
+        """How `grownet_two_layer` grew in the first replicate: a file."""
+        path = self.folder / "growth" / f"{family}.json"
+        if path.exists():
             return
-        for family in self.settings.task.families:
-            path = self.folder / "growth" / f"{family}.json"
-            if family == "jsonl" or path.exists():
-                continue
-            learner = self.learner(name, family)
-            initial, training, _ = self._keys(0)
-            samples = self.pretrain(family, self.settings.worlds[0], 0)
-            whole = samples.label.shape[0] // HISTORY * HISTORY
-            history, _ = growth_history(
-                learner,
-                _started(learner, initial),
-                _rows(samples, slice(0, whole)),
-                training,
-                HISTORY,
-            )
-            total = {
-                name: np.asarray(counts).reshape(len(history.samples), -1).sum(-1)
-                for name, counts in zip(("neurons", "slots"), history[1:], strict=True)
-            }
-            write_json(path, {"samples": history.samples, **total})
+        learner = self.learner(_GROWN, family)
+        initial, training, _ = keys(self.settings, 0)
+        samples = self.pretrain(family, self.settings.worlds[0], 0)
+        whole = samples.label.shape[0] // HISTORY * HISTORY
+        first = _rows(samples, slice(0, whole))
+        history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
+        total = {
+            name: np.asarray(counts).reshape(len(history.samples), -1).sum(-1)
+            for name, counts in zip(("neurons", "slots"), history[1:], strict=True)
+        }
+        write_json(path, {"samples": history.samples, **total})
 
     def cells(self) -> Iterator[Cell]:
         """All cells, one replicate after the other."""
-        budget = self.settings.budget
         first, *others = self.settings.worlds
-        for replicate in range(budget.base_seeds * budget.generator_seeds):
+        for replicate in range(self.settings.budget.replicates):
             for name in self.settings.task.families:
                 family = self.family(name)
                 for learner in self.settings.learner.names:
@@ -238,7 +229,7 @@ class Study:
                             yield Cell(name, learner, base, world, replicate)
 
     def _cannot(self, learner: str, family: Family) -> bool:
-        return (learner == "cnn" and not learners.spatial(family)) or (
+        return (learner in learners.SPATIAL and not learners.spatial(family)) or (
             learner == "generator_oracle" and family.name == "jsonl"
         )
 
@@ -260,20 +251,24 @@ class Study:
         """Every split of a family that learners are tuned and asked on, as NumPy arrays, which are
         cut without compiling anything.
         """
-        with self._drawing[name]:
+        with self._drawing[name], jax.default_device(self._place(name)):
             return self._data(name, generator_seed)
 
     def pretrain(self, name: str, world: str, replicate: int) -> Samples:
         """What the base states of a replicate are made from, as NumPy arrays."""
-        with self._drawing[name]:
+        with self._drawing[name], jax.default_device(self._place(name)):
             return self._pretrain(name, world, replicate)
+
+    def _place(self, name: str) -> jax.Device:
+        """Where a family's samples are drawn, whoever wants them: each device would compile it."""
+        devices = jax.local_devices()
+        return devices[self.settings.task.families.index(name) % len(devices)]
 
     # A full study's would not all fit the memory.
     @lru_cache(maxsize=32)  # noqa: B019
     def _pretrain(self, name: str, world: str, replicate: int) -> Samples:
-        n, (*_, key) = self.settings.budget.pretrain, self._keys(replicate)
-        samples = generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
-        return jax.tree.map(np.asarray, samples)
+        n, (*_, key) = self.settings.budget.pretrain, keys(self.settings, replicate)
+        return generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
 
     @cache  # noqa: B019
     def _data(self, name: str, generator_seed: int) -> Data:
@@ -290,109 +285,22 @@ class Study:
         key = jax.random.key(self.settings.seed + 1000 * generator_seed)
         family, (of_pairs, of_streams) = FAMILIES[name], jax.random.split(key, 2)
         flowing = generate(family, of_streams, budget.streams * budget.length, "test")
-        drawn = Data(
+        shape = budget.streams, budget.length
+        streams = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), flowing)
+        return Data(
             generate(family, key, budget.validation, "validation"),
             generate(family, key, budget.test, "test"),
             generate(family, of_pairs, budget.pairs, "test", pairs=True),
-            apart(self._streams(flowing)),
+            apart(streams),
         )
-        return jax.tree.map(np.asarray, drawn)
 
-    def _streams(self, samples: Samples) -> Samples:
-        shape = self.settings.budget.streams, self.settings.budget.length
-        return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), samples)
-
-    def seeds(self, replicate: int) -> tuple[int, int]:
-        """Base-state seed and generator seed of a replicate."""
-        return self.settings.seed + replicate, replicate % self.settings.budget.generator_seeds
-
-    def _keys(self, replicate: int) -> jax.Array:
-        """Keys of a base state, key[3]: where it starts, how it is trained, on which samples."""
-        own = jax.random.key(self.seeds(replicate)[0])
-        return jax.random.split(jax.random.fold_in(own, 7), 3)  # no split's number, see `generate`
-
-    def base_state(self, cell: Cell) -> tuple[State, float]:
-        """The base state, from the cache or made, and the seconds that making it took."""
+    def _evaluate(self, cell: Cell) -> None:
+        """Tune, expose and ask; write the cell's file, unless it is there."""
+        if (self.folder / cell.path).exists():
+            return
         learner = self.learner(cell.learner, cell.family)
-        if learner.bases[cell.base] is None:
-            return _started(learner, self._keys(cell.replicate)[0]), 0.0
-        place, together = self._place(cell), self._made_with(cell)
-        with self._making[together[0]]:
-            if not place.exists():
-                self._make_bases([c for c in together if not self._place(c).exists()])
-        seconds = json.loads(place.with_suffix(".json").read_text())["seconds"]
-        # To the host: what orbax restores is bound to one device.
-        with self._keeping, ocp.StandardCheckpointer() as keeper:
-            state = _started(learner, self._keys(cell.replicate)[0])
-            return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
-
-    def _made_with(self, cell: Cell) -> list[Cell]:
-        """Whose base states are made at one go: an accelerator makes those of all replicates in
-        little more than the time of one.
-        """
-        several = at_once(1) > 1 and cell.world == self.settings.worlds[0]
-        several &= cell.learner != "custom"  # which may not be written for `vmap`
-        budget = self.settings.budget
-        replicates = range(budget.base_seeds * budget.generator_seeds)
-        return [cell._replace(replicate=r) for r in replicates] if several else [cell]
-
-    def _make_bases(self, cells: list[Cell]) -> None:
-        """Make base states that differ by replicate alone, and keep them."""
-        one = cells[0]
-        if self.settings.stage == "evaluate":
-            raise ValueError(
-                f"stage=evaluate: {self.settings.cache} has no base state {one.base} of "
-                f"{one.learner} for {one.family}; make it with stage=base"
-            )
-        learner = self.learner(one.learner, one.family)
-        make = learner.bases[one.base]
-        assert make is not None
-        made_from = [
-            (
-                _started(learner, self._keys(cell.replicate)[0]),
-                self.pretrain(cell.family, cell.world, cell.replicate),
-                self._keys(cell.replicate)[1],
-            )
-            for cell in cells
-        ]
-        start = time.perf_counter()
-        if len(cells) == 1:
-            states = [jax.device_get(make(*made_from[0]))]
-        else:
-            together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made_from)  # keys, too
-            made = jax.device_get(_for_all(make)(*together))
-            states = [jax.tree.map(lambda leaf: leaf[i], made) for i in range(len(cells))]  # noqa: B023
-        seconds = (time.perf_counter() - start) / len(cells)
-        for cell, state in zip(cells, states, strict=True):
-            place = self._place(cell)
-            if place.exists():  # another process was quicker
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            note = {"seconds": seconds, "made_of": self._made_of(cell)}
-            place.with_suffix(".json").write_text(json.dumps(note) + "\n")
-            with self._keeping, ocp.StandardCheckpointer() as keeper:
-                keeper.save(place, {"state": state})  # orbax takes no array by itself
-
-    def _made_of(self, cell: Cell) -> list[Any]:
-        """All that a base state depends on."""
-        budget, target = self.settings.budget, self.settings.learner.target
-        return [
-            *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
-            self.seeds(cell.replicate)[0],
-            *(budget.pretrain, budget.training.model_dump(), self._code),
-            _outer(cell.learner),
-            target_digest(target) if target is not None and cell.learner == "custom" else None,
-        ]
-
-    def _place(self, cell: Cell) -> Path:
-        digest = hashlib.sha256(json.dumps(self._made_of(cell)).encode()).hexdigest()[:16]
-        return Path(self.settings.cache).absolute() / digest
-
-    def evaluate(self, cell: Cell) -> None:
-        """Tune, expose and ask; write the cell's file."""
-        learner = self.learner(cell.learner, cell.family)
-        base, made_in = self.base_state(cell)
-        data = self.data(cell.family, self.seeds(cell.replicate)[1])
+        base, made_in = self._bases.get(cell)
+        data = self.data(cell.family, self.settings.seeds(cell.replicate)[1])
         budget, clock = self.settings.budget, time.perf_counter()
         slow = cell.learner == "transformer"
         few = slice(0, budget.slow if slow else budget.test)
@@ -434,7 +342,7 @@ class Study:
             "seconds_base": made_in,
             "made_on": jax.devices()[0].device_kind,
         }
-        _save(self.folder / cell.path, note, found)
+        save(self.folder / cell.path, note, found)
 
     def export(self) -> list[Path]:
         """The test split and the pairs of each family as JSONL, in words and in tokens."""
@@ -475,53 +383,5 @@ class Study:
         return shown
 
 
-@cache
-def _for_all(make: Callable[..., State]) -> Callable[..., State]:
-    return jax.jit(jax.vmap(make))
-
-
-@cache
-def _init(init: Callable[[jax.Array], State]) -> Callable[[jax.Array], State]:
-    return jax.jit(init)
-
-
-def _started(learner: Learner, key: jax.Array) -> State:
-    """`learner.init`, compiled as one program rather than operation by operation."""
-    return _init(learner.init)(key)
-
-
 def _rows(samples: Samples, rows: Any) -> Samples:
     return jax.tree.map(lambda leaf: leaf[rows], samples)
-
-
-def _outer(learner: str) -> Outer | None:
-    """How its base states are trained, if it is a network."""
-    return OUTER.get(learner.removesuffix("_replay"))
-
-
-def _digest(*more: str) -> str:
-    """Of the source that base states come from, comments and layout apart: made by other code, it
-    is another base state; and of `more` files, by which cells are made of them.
-    """
-    here, found = Path(kubku.__file__).parent, hashlib.sha256()
-    for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet", *more):
-        path = here / part
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            found.update(ast.dump(ast.parse(file.read_bytes())).encode())
-    return found.hexdigest()
-
-
-def _save(path: Path, note: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Write a cell whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    with open(temporary, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, note=json.dumps(note), **found)
-    temporary.replace(path)
-
-
-def load_cell(path: Path) -> dict[str, Any]:
-    """A cell's arrays, and its `note` as plain data."""
-    with np.load(path) as file:
-        found = {name: file[name] for name in file.files if name != "note"}
-        return {**found, "note": json.loads(str(file["note"]))}

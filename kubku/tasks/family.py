@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -168,7 +168,7 @@ def follow(
 def generate(
     family: Family, key: jax.Array, n: int, split: str, skew: float = 0.0, pairs: bool = False
 ) -> Samples:
-    """`n` samples with their halos.
+    """`n` samples with their halos, made on the default device and fetched as NumPy arrays.
 
     Sample i depends on i and on all arguments but n: not on n, nor on batches or devices.
 
@@ -198,13 +198,11 @@ def generate(
     # Joined on the host: there every size would be a compilation of its own.
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(chunks))
     if pairs:
-        rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
-    else:
-        rows = jax.tree.map(lambda leaf: leaf[:n, 0], both)
-    return jax.tree.map(jnp.asarray, rows)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
+    return jax.tree.map(lambda leaf: leaf[:n, 0], both)
 
 
-_CHUNK = 256
+_CHUNK = 32
 
 
 @partial(jax.jit, static_argnums=0)
@@ -463,8 +461,8 @@ def _counterpart(family: Family, sample: Sample, drawn: _Draw) -> Sample:
 
 
 def apart(streams: Samples) -> Samples:
-    """Streams, leaves [streams, length, ...], whose samples are about an entity each of its own and
-    ask their phantom about one of whom nothing is ever said.
+    """Streams, NumPy leaves [streams, length, ...], whose samples are about an entity each of its
+    own and ask their phantom about one of whom nothing is ever said.
 
     Otherwise later samples would overrule earlier ones, and that would look like forgetting.
     """
@@ -473,10 +471,13 @@ def apart(streams: Samples) -> Samples:
         raise ValueError(f"budget.length={length}: there are entities for {STREAM} at most")
     first = ENTITIES - 1 - STREAM
     told, asked = streams.exposure.entity, streams.query.entity
-    own = (first + jnp.arange(length))[:, None]
+    own = (first + np.arange(length, dtype=told.dtype))[:, None]
+    stranger = np.asarray(ENTITIES - 1, told.dtype)
+    told_of: Any = np.broadcast_to(own, told.shape)
+    asked_of: Any = np.where(asked == told[..., :1], own, stranger)
     return streams._replace(
-        exposure=streams.exposure._replace(entity=jnp.broadcast_to(own, told.shape)),
-        query=streams.query._replace(entity=jnp.where(asked == told[..., :1], own, ENTITIES - 1)),
+        exposure=streams.exposure._replace(entity=told_of),
+        query=streams.query._replace(entity=asked_of),
     )
 
 

@@ -12,7 +12,7 @@ from kubku import measures, protocol, results
 from kubku.grownet.learners import grownet_lookup
 from kubku.halo import ATTRIBUTES, BASE, FACTS, VALUES, Kind, Learner, Samples
 from kubku.learners.controls import constant
-from kubku.study import Study
+from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, generate
 
 
@@ -227,6 +227,6 @@ def test_base_states_that_answer_the_same_samples_are_one_replicate():
 
 def test_base_states_are_nested_in_generator_seeds():
     budget = SimpleNamespace(generator_seeds=3)
-    of = SimpleNamespace(settings=SimpleNamespace(seed=5, budget=budget))
-    seeds = [Study.seeds(of, replicate) for replicate in range(6)]
+    of = SimpleNamespace(seed=5, budget=budget)
+    seeds = [Experiment.seeds(of, replicate) for replicate in range(6)]
     assert seeds == [(5, 0), (6, 1), (7, 2), (8, 0), (9, 1), (10, 2)]

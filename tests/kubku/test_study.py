@@ -13,8 +13,10 @@ from rich.console import Console
 
 from evidence import devices
 from kubku import protocol, settings
+from kubku.base_cache import BaseCache
+from kubku.cells import Cell
 from kubku.grownet.learners import grownet_two_layer
-from kubku.study import Cell, Study
+from kubku.study import Study
 from kubku.tasks import FAMILIES, generate
 
 
@@ -40,7 +42,7 @@ def as_accelerator(monkeypatch):
 
 def test_samples_and_growth_are_the_same_side_by_side(as_accelerator):
     def drawn():
-        # Two chunks either way: of 256, and of 320 on the accelerator.
+        # Chunks of 32, and two of 320 on the accelerator.
         return generate(FAMILIES["grids"], jax.random.key(3), 400, "pretrain", skew=0.8)
 
     def grown():
@@ -55,30 +57,32 @@ def test_samples_and_growth_are_the_same_side_by_side(as_accelerator):
     chex.assert_trees_all_close(as_accelerator(grown), one_by_one)
 
 
-def study(folder, **changed):
+def bases(folder, **changed):
     with initialize_config_module("conf.kubku", version_base=None):
         config = compose(
             "config",
             ["budget=smoke", "task=stories", "budget.generator_seeds=3", "worlds=[skewed]"],
         )
     plain = OmegaConf.to_container(config, resolve=True)
-    return Study(settings.read({**plain, "cache": str(folder), **changed}), folder, Console())
+    told = settings.read({**plain, "cache": str(folder), **changed})
+    of_study = Study(told, folder, Console())
+    return BaseCache(told, of_study.learner, of_study.pretrain)
 
 
 def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path):
     """And each is the one that is made alone, kept under the same name, with how it was trained."""
     cells = [Cell("stories", "mlp", "meta", "skewed", replicate) for replicate in range(3)]
-    alone = [study(tmp_path / "alone").base_state(cell)[0] for cell in cells]
-    at_once = study(tmp_path / "at_once")
-    as_accelerator(lambda: at_once.base_state(cells[1])[0])
+    alone = [bases(tmp_path / "alone").get(cell)[0] for cell in cells]
+    at_once = bases(tmp_path / "at_once")
+    as_accelerator(lambda: at_once.get(cells[1])[0])
     names = [
         {path.name for path in (tmp_path / folder).glob("*.json")}
         for folder in ("alone", "at_once")
     ]
     assert names[0] == names[1] and len(names[0]) == 3
-    kept = study(tmp_path / "at_once", stage="evaluate")
+    kept = bases(tmp_path / "at_once", stage="evaluate")
     for cell, expected in zip(cells, alone, strict=True):
-        chex.assert_trees_all_close(kept.base_state(cell)[0], expected, atol=1e-5)
+        chex.assert_trees_all_close(kept.get(cell)[0], expected, atol=1e-5)
     first, second = (jax.tree.leaves(state.params) for state in alone[:2])
     assert not np.allclose(first[1], second[1])
     note = json.loads(next((tmp_path / "alone").glob("*.json")).read_text())
@@ -98,7 +102,7 @@ def test_scores_are_the_same_whatever_fits(as_accelerator):
 
 
 def test_threads_that_want_one_base_state_make_it_once(as_accelerator, tmp_path, monkeypatch):
-    made, ours, lone = [], study(tmp_path), Study._make_bases
+    made, ours, lone = [], bases(tmp_path), BaseCache._make
     cells = [Cell("stories", "mlp", "meta", "skewed", replicate) for replicate in range(3)]
 
     def counted(self, cells):
@@ -106,8 +110,8 @@ def test_threads_that_want_one_base_state_make_it_once(as_accelerator, tmp_path,
         lone(self, cells)
 
     def all_at_a_time():
-        monkeypatch.setattr(Study, "_make_bases", counted)
-        devices.side_by_side(ours.base_state, cells, lambda cell: cell)
+        monkeypatch.setattr(BaseCache, "_make", counted)
+        devices.side_by_side(ours.get, cells, lambda cell: cell)
 
     as_accelerator(all_at_a_time)
     assert made == [3]

@@ -1,0 +1,171 @@
+"""Base states as they are kept: made once, named by a digest of all that made them.
+
+How a base state is trained is in `base_states.py`; here is where it lies, and who makes it when
+several threads, processes or replicates want it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+
+import kubku
+from evidence.devices import at_once
+from evidence.runs import target_digest
+from kubku.base_states import Outer
+from kubku.cells import Cell
+from kubku.halo import Learner, Samples, State
+from kubku.outer import OUTER
+from kubku.settings import Experiment
+
+WORLDS = {"skewed": 0.85, "balanced": 0.0}
+"""Probability that a stereotype is true in the world that base states are trained in."""
+
+
+class BaseCache:
+    """The base states of a study, in the folder `cache` of its settings.
+
+    Args:
+      settings: of the study.
+      learner: (name, family) to the learner.
+      pretrain: (family, world, replicate) to the samples that base states are made from.
+    """
+
+    def __init__(
+        self,
+        settings: Experiment,
+        learner: Callable[[str, str], Learner],
+        pretrain: Callable[[str, str, int], Samples],
+    ) -> None:
+        self._settings, self._learner, self._pretrain = settings, learner, pretrain
+        # Here, for CPython 3.11 can't parse in two threads at a time (SystemError).
+        self._code = code_digest()
+        # Cells are made side by side; neither of these may be.
+        self._keeping, self._making = Lock(), defaultdict[Cell, Lock](Lock)
+
+    def get(self, cell: Cell) -> tuple[State, float]:
+        """The base state, from the cache or made, and the seconds that making it took.
+
+        Raises:
+          ValueError: it isn't there, and the study is at `stage=evaluate`.
+        """
+        learner = self._learner(cell.learner, cell.family)
+        if learner.bases[cell.base] is None:
+            return started(learner, keys(self._settings, cell.replicate)[0]), 0.0
+        place, together = self._place(cell), self._made_with(cell)
+        with self._making[together[0]]:
+            if not place.exists():
+                self._make([c for c in together if not self._place(c).exists()])
+        seconds = json.loads(place.with_suffix(".json").read_text())["seconds"]
+        # To the host: what orbax restores is bound to one device.
+        with self._keeping, ocp.StandardCheckpointer() as keeper:
+            state = started(learner, keys(self._settings, cell.replicate)[0])
+            return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
+
+    def _made_with(self, cell: Cell) -> list[Cell]:
+        """Whose base states are made at one go: an accelerator makes those of all replicates in
+        little more than the time of one.
+        """
+        several = at_once(1) > 1 and cell.world == self._settings.worlds[0]
+        several &= cell.learner != "custom"  # which may not be written for `vmap`
+        replicates = range(self._settings.budget.replicates)
+        return [cell._replace(replicate=r) for r in replicates] if several else [cell]
+
+    def _make(self, cells: list[Cell]) -> None:
+        """Make base states that differ by replicate alone, and keep them."""
+        one = cells[0]
+        if self._settings.stage == "evaluate":
+            raise ValueError(
+                f"stage=evaluate: {self._settings.cache} has no base state {one.base} of "
+                f"{one.learner} for {one.family}; make it with stage=base"
+            )
+        learner = self._learner(one.learner, one.family)
+        make = learner.bases[one.base]
+        assert make is not None
+        made_from = []
+        for cell in cells:
+            initial, training, _ = keys(self._settings, cell.replicate)
+            samples = self._pretrain(cell.family, cell.world, cell.replicate)
+            made_from.append((started(learner, initial), samples, training))
+        start = time.perf_counter()
+        if len(cells) == 1:
+            states = [jax.device_get(make(*made_from[0]))]
+        else:
+            together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made_from)  # keys, too
+            made = jax.device_get(_for_all(make)(*together))
+            states = [jax.tree.map(lambda leaf: leaf[i], made) for i in range(len(cells))]  # noqa: B023
+        seconds = (time.perf_counter() - start) / len(cells)
+        for cell, state in zip(cells, states, strict=True):
+            place = self._place(cell)
+            if place.exists():  # another process was quicker
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            note = {"seconds": seconds, "made_of": self._made_of(cell)}
+            place.with_suffix(".json").write_text(json.dumps(note) + "\n")
+            with self._keeping, ocp.StandardCheckpointer() as keeper:
+                keeper.save(place, {"state": state})  # orbax takes no array by itself
+
+    def _made_of(self, cell: Cell) -> list[Any]:
+        """All that a base state depends on."""
+        budget, target = self._settings.budget, self._settings.learner.target
+        return [
+            *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
+            self._settings.seeds(cell.replicate)[0],
+            *(budget.pretrain, budget.training.model_dump(), self._code),
+            outer_of(cell.learner),
+            target_digest(target) if target is not None and cell.learner == "custom" else None,
+        ]
+
+    def _place(self, cell: Cell) -> Path:
+        digest = hashlib.sha256(json.dumps(self._made_of(cell)).encode()).hexdigest()[:16]
+        return Path(self._settings.cache).absolute() / digest
+
+
+def keys(settings: Experiment, replicate: int) -> jax.Array:
+    """Keys of a base state, key[3]: where it starts, how it is trained, on which samples."""
+    own = jax.random.key(settings.seeds(replicate)[0])
+    return jax.random.split(jax.random.fold_in(own, 7), 3)  # no split's number, see `generate`
+
+
+def started(learner: Learner, key: jax.Array) -> State:
+    """`learner.init`, compiled as one program rather than operation by operation."""
+    return _init(learner.init)(key)
+
+
+@cache
+def _init(init: Callable[[jax.Array], State]) -> Callable[[jax.Array], State]:
+    return jax.jit(init)
+
+
+@cache
+def _for_all(make: Callable[..., State]) -> Callable[..., State]:
+    return jax.jit(jax.vmap(make))
+
+
+def outer_of(learner: str) -> Outer | None:
+    """How its base states are trained, if it is a network."""
+    return OUTER.get(learner.removesuffix("_replay"))
+
+
+def code_digest(*more: str) -> str:
+    """Of the source that base states come from, comments and layout apart: made by other code, it
+    is another base state; and of `more` files, by which cells are made of them.
+    """
+    here, found = Path(kubku.__file__).parent, hashlib.sha256()
+    for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet", *more):
+        path = here / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            found.update(ast.dump(ast.parse(file.read_bytes())).encode())
+    return found.hexdigest()
