@@ -25,6 +25,7 @@ from kubku.base_states import withheld
 from kubku.grownet import growth, memory
 from kubku.grownet.growth import Layer, LayerRule
 from kubku.grownet.memory import Memory
+from kubku.grownet.region import windows
 from kubku.grownet.slots import SlotRule
 from kubku.halo import (
     ATTRIBUTES,
@@ -280,7 +281,11 @@ QUESTIONS = 2 * DERIVED
 
 
 def grownet_two_layer(
-    entities: int = ENTITIES, neurons: int = 6, slots: int = 16, reach: int = 2
+    entities: int = ENTITIES,
+    neurons: int = 6,
+    slots: int = 16,
+    reach: int = 2,
+    canvas: tuple[int, int] | None = None,
 ) -> Learner:
     """Recalls facts as `grownet_lookup` does, and judges what can't be stated by grown readers.
 
@@ -299,6 +304,8 @@ def grownet_two_layer(
       slots: room for slots in each neuron.
       reach: attributes that a reader looks at, 1 or 2. With 2 some reader sees all that a rule of
         two conditions depends on.
+      canvas: of a family laid out in space, whose layout is fed through windows, see
+        `_within_windows`; by default readers look at any two attributes.
     """
     rule = LayerRule(
         SlotRule(slots, (100.0, 100.0), anchor="origin", spatial=True), neurons, 1, patience=1
@@ -306,7 +313,11 @@ def grownet_two_layer(
     if reach not in (1, 2):
         raise ValueError(f"reach={reach}: a place has two axes, so a reader can look at 1 or 2")
     # i32[P, 2]; an attribute beside itself is a reader of that attribute alone.
-    attributes = np.stack(np.triu_indices(BASE) if reach == 2 else [np.arange(BASE)] * 2, axis=-1)
+    if canvas is not None:
+        attributes = _within_windows(canvas)
+    else:
+        pairs = np.triu_indices(BASE) if reach == 2 else [np.arange(BASE)] * 2
+        attributes = np.stack(pairs, axis=-1)
     each, rows = np.arange(len(attributes)), np.arange(neurons)
 
     def init(key: Array) -> TwoLayerState:
@@ -397,6 +408,25 @@ def grownet_two_layer(
 
     trials = tuple({"focus": float(4**power)} for power in range(8))
     return Learner(init, learn, answer, {"empty": None, "grown": grow}, trials, chunk=8)
+
+
+def _within_windows(canvas: tuple[int, int]) -> np.ndarray:
+    """What readers look at where a grid feeds them, i32[P, 2]: two cells that one window of the
+    core's windowed wiring carries to its centre, or one attribute alone (beside itself).
+
+    Args:
+      canvas: (rows, columns) of the first attributes; a window is 2 x 2, or as much of it as fits.
+    """
+    rows, columns = canvas
+    reaches = windows(canvas, (min(rows, 2), min(columns, 2))).astype(int)
+    together = np.argwhere(np.triu(reaches @ reaches.T, 1))
+    alone = np.stack([np.arange(BASE)] * 2, axis=-1)
+    return np.concatenate([alone, together])
+
+
+def grownet_windowed(canvas: tuple[int, int]) -> Learner:
+    """`grownet_two_layer` whose readers of two look at cells that touch alone: an ablation."""
+    return _grown_alone(grownet_two_layer(canvas=canvas))
 
 
 def grownet_no_growth() -> Learner:

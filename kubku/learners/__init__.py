@@ -28,8 +28,15 @@ GRADIENT = ("mlp", "cnn", "gru", "transformer")
 REPLAY = ("mlp_replay",)
 CONTEXT = ("gru_context", "transformer_context")
 GROWNET = ("grownet_lookup", "grownet_vote", "grownet_two_layer")
-ABLATED = ("grownet_no_growth", "grownet_one_attribute", "grownet_unweighted")
-OF_FAMILY = ("cnn", "generator_oracle")
+ABLATED = (
+    "grownet_no_growth",
+    "grownet_one_attribute",
+    "grownet_unweighted",
+    "grownet_windowed",
+)
+SPATIAL = ("cnn", "grownet_windowed")
+"""Those that need a family laid out in space."""
+OF_FAMILY = (*SPATIAL, "generator_oracle")
 """Those that depend on the family; the others are the same program for each."""
 NAMES = (*GRADIENT, *REPLAY, *CONTEXT, *GROWNET, *ABLATED, *CONTROLS)
 
@@ -48,12 +55,13 @@ def make(name: str, family: Family, training: Training, outer: Outer | None = No
     """
     if name in CONTROLS:
         return controls(family, EXPOSURES)[name]
-    if name in (*GROWNET, *ABLATED):
-        return getattr(importlib.import_module("kubku.grownet.learners"), name)()
-    if name == "cnn" and not spatial(family):
+    if name in SPATIAL and not spatial(family):
         raise ValueError(
-            f"learner.names: cnn needs a family laid out in space; {family.name} isn't"
+            f"learner.names: {name} needs a family laid out in space; {family.name} isn't"
         )
+    if name in (*GROWNET, *ABLATED):
+        learner = getattr(importlib.import_module("kubku.grownet.learners"), name)
+        return learner(family.canvas) if name in SPATIAL else learner()
     networks: dict[str, Callable[[], tuple[Any, Callable, int]]] = {
         "mlp": lambda: (MLP(), features, 8),
         "cnn": lambda: (CNN(family.canvas), features, 8),
@@ -82,7 +90,7 @@ def make(name: str, family: Family, training: Training, outer: Outer | None = No
 
 
 def spatial(family: Family) -> bool:
-    """Whether the family's attributes lie in space, as `cnn` needs."""
+    """Whether the family's attributes lie in space, as those in `SPATIAL` need."""
     return family.canvas != (0, 0)
 
 

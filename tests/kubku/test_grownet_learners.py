@@ -9,7 +9,18 @@ import pytest
 from evidence.answers import Answer
 from kubku import protocol
 from kubku.grownet import learners, memory
-from kubku.halo import BASE, ENTITIES, EXPOSURES, FACTS, QUERIES, Kind, Sample, Statement, decide
+from kubku.halo import (
+    BASE,
+    DERIVED,
+    ENTITIES,
+    EXPOSURES,
+    FACTS,
+    QUERIES,
+    Kind,
+    Sample,
+    Statement,
+    decide,
+)
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 RULE = BASE  # the first derived attribute; in `world` it holds if attributes 0 and 1 are both 0
@@ -189,6 +200,35 @@ def test_a_learner_is_what_the_protocol_expects(name):
         assert np.all(scores >= 0)
     assert np.any(exposed.before != exposed.after)
     assert protocol.audit(learner, state, samples) == 0.0
+
+
+def test_windowed_readers_look_at_what_one_window_covers():
+    """On a 4 x 4 grid 2 x 2 windows join a cell to its 8 neighbours; in a row, to the next."""
+    for canvas in ((4, 4), (1, 16)):
+        of_learner = learners.grownet_windowed(canvas)
+        touching = {
+            (a, b)
+            for a in range(16)
+            for b in range(a + 1, 16)
+            if max(abs(a // canvas[1] - b // canvas[1]), abs(a % canvas[1] - b % canvas[1])) == 1
+        }
+        looked_at = learners._within_windows(canvas).tolist()
+        assert sorted(looked_at) == sorted([*([a, a] for a in range(BASE)), *map(list, touching)])
+        state = of_learner.init(jax.random.key(0))
+        assert state.right.shape == (2 * DERIVED, BASE + {(4, 4): 42, (1, 16): 15}[canvas])
+
+
+def test_windowed_readers_hold_a_rule_of_cells_that_touch():
+    """`world`'s rule reads attributes 0 and 1: neighbours in a row of 16, and nowhere else if only
+    the first one lies in space.
+    """
+    samples, right = world(2, N, entity=60), {}
+    for canvas in ((1, 16), (1, 1)):
+        learner = learners.grownet_windowed(canvas)
+        state = learner.bases["grown"](learner.init(jax.random.key(0)), world(1, 4 * N), None)
+        correct = answers(learner, state, samples, 0.3) == gold(samples)
+        right[canvas] = correct.reshape(N, -1)[:, 2:4].mean()
+    assert right[1, 16] > 0.98 and right[1, 1] < 0.95
 
 
 def test_a_reader_has_one_or_two_attributes():
