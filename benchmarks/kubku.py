@@ -4,15 +4,17 @@ Beside the loop stand an MLP 64-128-128-3 (25,219 weights) on 16 statements and 
 layers of 64 (on 6 statements of 12 tokens), K = 8 steps, 16 queries. The floor is what the same
 machine reaches on per-sample products of the same shape, [chunk, 16, 128] x [chunk, 128, 128]. The
 program and the products have all cores, the loop what JAX makes of one device.
-Every learner is timed as the study runs it, on a family's own samples, asked before and after.
+Every learner is timed as the study runs it, on a family's own samples, asked before and after. What
+GrowNet does is elementwise: its floor is a pass of such operations over a layer's slots.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +25,8 @@ from benchmarks.timing import in_turn, isolated, save, timed
 from evidence.devices import over_runs, spread
 from kubku import learners, protocol
 from kubku.base_states import Training
-from kubku.halo import EXPOSURES, QUERIES, TOKENS, Sample, Statement
-from kubku.learners import CONTEXT, GRADIENT, REPLAY
+from kubku.halo import EXPOSURES, QUERIES, TOKENS, Learner, Sample, Statement
+from kubku.learners import ABLATED, CONTROLS, GRADIENT, GROWNET, REPLAY, SPATIAL
 from kubku.learners.gradient import MLP, Transformer, adam, gradient_learner
 from kubku.tasks import FAMILIES, generate
 
@@ -103,40 +105,58 @@ def stepper(network: Any, encode: Callable, optimiser: Callable, rate: float) ->
     return step
 
 
-PRODUCTS = 2048
+class Floor(NamedTuple):
+    """The least that so much arithmetic takes here: a program that does nothing else.
 
-
-def products(chunk: int) -> Callable[[], Any]:
-    """16 per-sample products for each of `PRODUCTS` samples, in chunks and on all devices, as the
-    protocol makes them.
+    Attributes:
+      run: the program, on all devices as the protocol has them.
+      gflops: billions of operations that it does.
     """
-    n = PRODUCTS
+
+    run: Callable[[], Any]
+    gflops: float
+
+
+FLOOR_SAMPLES = 2048
+
+
+def products(chunk: int) -> Floor:
+    """16 per-sample products for each of `FLOOR_SAMPLES` samples, in chunks."""
+    n = FLOOR_SAMPLES
     a = spread(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 16, 128)))
     b = jax.random.normal(jax.random.key(1), (chunk, 128, 128)) / 11
 
     def chain(b: jax.Array, a: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 16, lambda _, x: jnp.tanh(x @ b), a)
 
-    return partial(over_runs(chain), b, a)
+    return Floor(partial(over_runs(chain), b, a), n * 16 * 2 * 16 * 128 * 128 / 1e9)
 
 
-PRODUCT_GFLOPS = PRODUCTS * 16 * 2 * 16 * 128 * 128 / 1e9
+def passes(chunk: int) -> Floor:
+    """64 passes for each sample over 64 neurons of 16 slots: a comparison, a choice, two others."""
+    n = FLOOR_SAMPLES
+    start = spread(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 64, 16)))
+
+    def chain(limit: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 64, lambda _, x: jnp.where(x > limit, x * limit, x + limit), x)
+
+    return Floor(partial(over_runs(chain), jnp.float32(0.9), start), n * 64 * 4 * 64 * 16 / 1e9)
 
 
-def beside_products(
-    program: Callable[[], Any], gflops: float, chunk: int, *others: Callable[[], Any]
+def beside(
+    floor: Floor, program: Callable[[], Any], gflops: float, *others: Callable[[], Any]
 ) -> tuple[dict[str, Any], list[list[float]]]:
-    """The rate of a program of so many GFLOP beside that of products, as the median ratio of
+    """The rate of a program of so many GFLOP beside that of its floor, as the median ratio of
     neighbours in time; and the seconds of the program and of others, timed in turn with both.
     """
-    own, floor, *rest = in_turn(program, products(chunk), *others)
-    ratios = [gflops / a * b / PRODUCT_GFLOPS for a, b in zip(own, floor, strict=True)]
+    own, least, *rest = in_turn(program, floor.run, *others)
+    ratios = [gflops / a * b / floor.gflops for a, b in zip(own, least, strict=True)]
     reached = {
         "seconds": own,
         "median_s": statistics.median(own),
         "gflops_per_second": gflops / statistics.median(own),
-        "product_gflops_per_second": PRODUCT_GFLOPS / statistics.median(floor),
-        "share_of_product_rate": statistics.median(ratios),
+        "floor_gflops_per_second": floor.gflops / statistics.median(least),
+        "share_of_floor_rate": statistics.median(ratios),
     }
     return reached, [own, *rest]
 
@@ -165,7 +185,7 @@ def reset_to_base(name: str) -> dict[str, Any]:
     apart = np.abs(np.asarray(protocol.reset_to_base(learner, state, few).after) - plain(few)).max()
     weights = sum(leaf.size for leaf in jax.tree.leaves(state.params))
     gflops = n * flops(name, weights, statements) / 1e9
-    reached, (own, alone) = beside_products(together, gflops, chunk, lambda: plain(few))
+    reached, (own, alone) = beside(products(chunk), together, gflops, lambda: plain(few))
     rates = [(n / a, (n // 16) / b) for a, b in zip(own, alone, strict=True)]
     return {
         "compile_s": first["compile_s"],
@@ -180,12 +200,57 @@ def reset_to_base(name: str) -> dict[str, Any]:
     }
 
 
+def per_sample(learner: Learner, state: Any, batch: Sample) -> float:
+    """Operations a sample, learnt and asked before and after, of a chunk that shares a state."""
+
+    def expose(state: Any, sample: Sample) -> Any:
+        ask = jax.vmap(learner.answer, in_axes=(None, 0))
+        return ask(state, sample.query), ask(learner.learn(state, sample), sample.query)
+
+    chunk = jax.tree.map(lambda leaf: leaf[: learner.chunk], batch)
+    made = jax.make_jaxpr(jax.vmap(expose, in_axes=(None, 0)))(state, chunk)
+    return operations(made.jaxpr) / learner.chunk
+
+
+_MOVES = {
+    *("broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice"),
+    *("dynamic_update_slice", "gather", "iota", "pad", "reshape", "scatter", "slice", "split"),
+    *("squeeze", "stop_gradient", "transpose"),
+}
+
+
+def operations(jaxpr: Any) -> float:
+    """Elementary operations: two for each number that a product multiplies, one for each that
+    anything else makes or reduces; moving costs none. A scan counts all its turns, a loop of
+    unknown length one.
+    """
+    total = 0.0
+    for equation in jaxpr.eqns:
+        name, parameters = equation.primitive.name, equation.params
+        inner = [
+            parameters[key] for key in ("jaxpr", "call_jaxpr", "body_jaxpr") if key in parameters
+        ]
+        inner += parameters.get("branches", ())
+        made = sum(out.aval.size for out in equation.outvars)
+        if inner:
+            turns = parameters["length"] if name == "scan" else 1
+            total += turns * max(operations(getattr(part, "jaxpr", part)) for part in inner)
+        elif name == "dot_general":
+            (summed, _), _ = parameters["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            total += 2 * made * math.prod(left[axis] for axis in summed)
+        elif name not in _MOVES:
+            reduces = name.startswith(("reduce", "arg", "scatter"))  # a scatter's updates are last
+            total += equation.invars[-1].aval.size if reduces else made
+    return total
+
+
 def as_studied(name: str) -> dict[str, Any]:
     """One learner on a family's samples, from its first base state.
 
-    A network's arithmetic is XLA's own count.
+    A network's arithmetic is XLA's own count, GrowNet's that of `operations`.
     """
-    family = FAMILIES["grids" if name == "cnn" else "stories"]
+    family = FAMILIES["grids" if name in SPATIAL else "stories"]
     learner = learners.make(name, family, Training(updates=1, batch=1))
     state = learner.init(jax.random.key(0))
     n = 64 if "transformer" in name else 256 if name in GRADIENT + REPLAY else 2048
@@ -196,16 +261,19 @@ def as_studied(name: str) -> dict[str, Any]:
 
     row = timed(lambda _: program(), None, repeats=3)
     row |= {"samples": n, "chunk": learner.chunk, "samples_per_second": n / row["median_s"]}
-    if name in GRADIENT + REPLAY + CONTEXT:
+    if name in GROWNET + ABLATED:
+        gflops = n * per_sample(learner, state, batch) / 1e9
+        row |= beside(passes(learner.chunk), program, gflops)[0]
+    elif name not in CONTROLS:
         sample = jax.tree.map(lambda leaf: leaf[0], batch)
         ask = jax.vmap(learner.answer, in_axes=(None, 0))
         step = jax.jit(learner.learn).lower(state, sample).cost_analysis()["flops"]
         asking = jax.jit(ask).lower(state, sample.query).cost_analysis()["flops"]
-        # Loops count once: those over steps, and the recurrent ones over tokens and items.
+        # XLA counts loops once: those over steps, and the recurrent ones over tokens and items.
         steps = EXPOSURES if name == "gru_context" else int(getattr(state, "steps", 1))
         once = (steps * step + 2 * asking) * (TOKENS if name == "gru" else 1)
-        row |= beside_products(program, n * once / 1e9, learner.chunk)[0]
-        row["samples_per_second"] = n / row["median_s"]
+        row |= beside(products(learner.chunk), program, n * once / 1e9)[0]
+    row["samples_per_second"] = n / row["median_s"]
     return row
 
 
@@ -215,13 +283,13 @@ def main() -> None:
     for row in rows:
         print(
             f"  {row['name']}: {row['samples_per_second']:,.0f} samples/s, {row['speed_up']:.1f} "
-            f"times the loop, {row['share_of_product_rate']:.0%} of the product rate"
+            f"times the loop, {row['share_of_floor_rate']:.0%} of the product rate"
         )
     studied = []
     for name in learners.NAMES:
         studied.append(isolated("benchmarks.kubku:as_studied", name=name))
         row = studied[-1]
-        share = row.get("share_of_product_rate")
+        share = row.get("share_of_floor_rate")
         print(
             f"| {name} | {row['samples_per_second']:,.0f} | {row['compile_s']:.1f} | "
             f"{row['peak_mb']:,.0f} | {'' if share is None else f'{share:.0%}'} |",
