@@ -5,7 +5,8 @@ layers of 64 (on 6 statements of 12 tokens), K = 8 steps, 16 queries. The floor 
 machine reaches on per-sample products of the same shape, [chunk, 16, 128] x [chunk, 128, 128]. The
 program and the products have all cores, the loop what JAX makes of one device.
 Every learner is timed as the study runs it, on a family's own samples, asked before and after. What
-GrowNet does is elementwise: its floor is a pass of such operations over a layer's slots.
+GrowNet does is elementwise, and stands beside passes of such operations over a layer's slots: what
+is fused into fewer passes can surpass them. Arithmetic is counted operation by operation.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from benchmarks.timing import in_turn, isolated, save, timed
 from evidence.devices import over_runs, spread
 from kubku import learners, protocol
 from kubku.base_states import Training
-from kubku.halo import EXPOSURES, QUERIES, TOKENS, Learner, Sample, Statement
+from kubku.halo import QUERIES, Learner, Sample, Statement
 from kubku.learners import ABLATED, CONTROLS, GRADIENT, GROWNET, REPLAY, SPATIAL
 from kubku.learners.gradient import MLP, Transformer, adam, gradient_learner
 from kubku.tasks import FAMILIES, generate
@@ -106,7 +107,7 @@ def stepper(network: Any, encode: Callable, optimiser: Callable, rate: float) ->
 
 
 class Floor(NamedTuple):
-    """The least that so much arithmetic takes here: a program that does nothing else.
+    """What so much arithmetic takes here in a program that does nothing else.
 
     Attributes:
       run: the program, on all devices as the protocol has them.
@@ -161,10 +162,52 @@ def beside(
     return reached, [own, *rest]
 
 
-def flops(name: str, params: int, statements: int) -> float:
-    """Arithmetic of one sample: 6 a weight and token in training, 2 in asking."""
-    tokens = 12 if name.startswith("transformer") else 1
-    return params * tokens * (6 * statements * STEPS + 2 * QUERIES)
+def per_sample(
+    learner: Learner, state: Any, batch: Sample, steps: int = 1, all_kinds: bool = False
+) -> float:
+    """Operations a sample, learnt in so many steps and asked before and after, of a chunk that
+    shares its base state: of products alone, or of all kinds.
+    """
+
+    def expose(state: Any, sample: Sample) -> Any:
+        ask = jax.vmap(learner.answer, in_axes=(None, 0))
+        return ask(state, sample.query), ask(learner.learn(state, sample), sample.query)
+
+    chunk = jax.tree.map(lambda leaf: leaf[: learner.chunk], batch)
+    made = jax.make_jaxpr(jax.vmap(expose, in_axes=(None, 0)))(state, chunk)
+    return operations(made.jaxpr, steps, all_kinds) / learner.chunk
+
+
+_MOVES = {
+    *("broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice"),
+    *("dynamic_update_slice", "gather", "iota", "pad", "reshape", "scatter", "slice", "split"),
+    *("squeeze", "stop_gradient", "transpose"),
+}
+
+
+def operations(jaxpr: Any, turns: int = 1, all_kinds: bool = True) -> float:
+    """Elementary operations: two for each number that a product multiplies and, of `all_kinds`, one
+    for each that anything else makes or reduces; moving costs none. A scan counts all its turns, a
+    loop of unknown length `turns`.
+    """
+    total = 0.0
+    for equation in jaxpr.eqns:
+        name, parameters = equation.primitive.name, equation.params
+        inner = [parameters[k] for k in ("jaxpr", "call_jaxpr", "body_jaxpr") if k in parameters]
+        inner += parameters.get("branches", ())
+        made = sum(out.aval.size for out in equation.outvars)
+        if inner:
+            times = parameters["length"] if name == "scan" else turns if name == "while" else 1
+            parts = (operations(getattr(p, "jaxpr", p), turns, all_kinds) for p in inner)
+            total += times * max(parts)
+        elif name == "dot_general":
+            (summed, _), _ = parameters["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            total += 2 * made * math.prod(left[axis] for axis in summed)
+        elif all_kinds and name not in _MOVES:
+            reduces = name.startswith(("reduce", "arg", "scatter"))  # a scatter's updates are last
+            total += equation.invars[-1].aval.size if reduces else made
+    return total
 
 
 def reset_to_base(name: str) -> dict[str, Any]:
@@ -184,7 +227,7 @@ def reset_to_base(name: str) -> dict[str, Any]:
     first = timed(lambda _: together(), None, repeats=1)
     apart = np.abs(np.asarray(protocol.reset_to_base(learner, state, few).after) - plain(few)).max()
     weights = sum(leaf.size for leaf in jax.tree.leaves(state.params))
-    gflops = n * flops(name, weights, statements) / 1e9
+    gflops = n * per_sample(learner, state, batch, STEPS) / 1e9
     reached, (own, alone) = beside(products(chunk), together, gflops, lambda: plain(few))
     rates = [(n / a, (n // 16) / b) for a, b in zip(own, alone, strict=True)]
     return {
@@ -200,56 +243,8 @@ def reset_to_base(name: str) -> dict[str, Any]:
     }
 
 
-def per_sample(learner: Learner, state: Any, batch: Sample) -> float:
-    """Operations a sample, learnt and asked before and after, of a chunk that shares a state."""
-
-    def expose(state: Any, sample: Sample) -> Any:
-        ask = jax.vmap(learner.answer, in_axes=(None, 0))
-        return ask(state, sample.query), ask(learner.learn(state, sample), sample.query)
-
-    chunk = jax.tree.map(lambda leaf: leaf[: learner.chunk], batch)
-    made = jax.make_jaxpr(jax.vmap(expose, in_axes=(None, 0)))(state, chunk)
-    return operations(made.jaxpr) / learner.chunk
-
-
-_MOVES = {
-    *("broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice"),
-    *("dynamic_update_slice", "gather", "iota", "pad", "reshape", "scatter", "slice", "split"),
-    *("squeeze", "stop_gradient", "transpose"),
-}
-
-
-def operations(jaxpr: Any) -> float:
-    """Elementary operations: two for each number that a product multiplies, one for each that
-    anything else makes or reduces; moving costs none. A scan counts all its turns, a loop of
-    unknown length one.
-    """
-    total = 0.0
-    for equation in jaxpr.eqns:
-        name, parameters = equation.primitive.name, equation.params
-        inner = [
-            parameters[key] for key in ("jaxpr", "call_jaxpr", "body_jaxpr") if key in parameters
-        ]
-        inner += parameters.get("branches", ())
-        made = sum(out.aval.size for out in equation.outvars)
-        if inner:
-            turns = parameters["length"] if name == "scan" else 1
-            total += turns * max(operations(getattr(part, "jaxpr", part)) for part in inner)
-        elif name == "dot_general":
-            (summed, _), _ = parameters["dimension_numbers"]
-            left = equation.invars[0].aval.shape
-            total += 2 * made * math.prod(left[axis] for axis in summed)
-        elif name not in _MOVES:
-            reduces = name.startswith(("reduce", "arg", "scatter"))  # a scatter's updates are last
-            total += equation.invars[-1].aval.size if reduces else made
-    return total
-
-
 def as_studied(name: str) -> dict[str, Any]:
-    """One learner on a family's samples, from its first base state.
-
-    A network's arithmetic is XLA's own count, GrowNet's that of `operations`.
-    """
+    """One learner on a family's samples, from its first base state."""
     family = FAMILIES["grids" if name in SPATIAL else "stories"]
     learner = learners.make(name, family, Training(updates=1, batch=1))
     state = learner.init(jax.random.key(0))
@@ -261,18 +256,12 @@ def as_studied(name: str) -> dict[str, Any]:
 
     row = timed(lambda _: program(), None, repeats=3)
     row |= {"samples": n, "chunk": learner.chunk, "samples_per_second": n / row["median_s"]}
-    if name in GROWNET + ABLATED:
-        gflops = n * per_sample(learner, state, batch) / 1e9
-        row |= beside(passes(learner.chunk), program, gflops)[0]
-    elif name not in CONTROLS:
-        sample = jax.tree.map(lambda leaf: leaf[0], batch)
-        ask = jax.vmap(learner.answer, in_axes=(None, 0))
-        step = jax.jit(learner.learn).lower(state, sample).cost_analysis()["flops"]
-        asking = jax.jit(ask).lower(state, sample.query).cost_analysis()["flops"]
-        # XLA counts loops once: those over steps, and the recurrent ones over tokens and items.
-        steps = EXPOSURES if name == "gru_context" else int(getattr(state, "steps", 1))
-        once = (steps * step + 2 * asking) * (TOKENS if name == "gru" else 1)
-        row |= beside(products(learner.chunk), program, n * once / 1e9)[0]
+    if name in CONTROLS:
+        return row  # with no arithmetic to speak of
+    ours = name in GROWNET + ABLATED
+    steps = int(getattr(state, "steps", 1))
+    gflops = n * per_sample(learner, state, batch, steps, all_kinds=ours) / 1e9
+    row |= beside((passes if ours else products)(learner.chunk), program, gflops)[0]
     row["samples_per_second"] = n / row["median_s"]
     return row
 
