@@ -25,5 +25,7 @@ def errors_in_a_line(go_on: str = "") -> Iterator[None]:
 
 
 def _say(message: str, code: int) -> int:
-    Console(stderr=True).print(message, style="red", highlight=False, soft_wrap=True)
+    # No markup: what stands in brackets, a list of names, say, would be taken for a style.
+    console = Console(stderr=True)
+    console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
     return code

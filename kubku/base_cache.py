@@ -24,7 +24,7 @@ import orbax.checkpoint as ocp
 import kubku
 from evidence.devices import at_once
 from evidence.runs import target_digest
-from kubku.base_states import Outer
+from kubku.base_states import Outer, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State
 from kubku.outer import OUTER
@@ -63,7 +63,7 @@ class BaseCache:
         """
         learner = self._learner(cell.learner, cell.family)
         if learner.bases[cell.base] is None:
-            return started(learner, keys(self._settings, cell.replicate)[0]), 0.0
+            return started(learner, self._keys(cell)[0]), 0.0
         place, together = self._place(cell), self._made_with(cell)
         with self._making[together[0]]:
             if not place.exists():
@@ -71,7 +71,7 @@ class BaseCache:
         seconds = json.loads(place.with_suffix(".json").read_text())["seconds"]
         # To the host: what orbax restores is bound to one device.
         with self._keeping, ocp.StandardCheckpointer() as keeper:
-            state = started(learner, keys(self._settings, cell.replicate)[0])
+            state = started(learner, self._keys(cell)[0])
             return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
 
     def _made_with(self, cell: Cell) -> list[Cell]:
@@ -96,7 +96,7 @@ class BaseCache:
         assert make is not None
         made_from = []
         for cell in cells:
-            initial, training, _ = keys(self._settings, cell.replicate)
+            initial, training, _ = self._keys(cell)
             samples = self._pretrain(cell.family, cell.world, cell.replicate)
             made_from.append((started(learner, initial), samples, training))
         start = time.perf_counter()
@@ -117,6 +117,9 @@ class BaseCache:
             with self._keeping, ocp.StandardCheckpointer() as keeper:
                 keeper.save(place, {"state": state})  # orbax takes no array by itself
 
+    def _keys(self, cell: Cell) -> jax.Array:
+        return keys(self._settings.seeds(cell.replicate)[0])
+
     def _made_of(self, cell: Cell) -> list[Any]:
         """All that a base state depends on."""
         budget, target = self._settings.budget, self._settings.learner.target
@@ -131,12 +134,6 @@ class BaseCache:
     def _place(self, cell: Cell) -> Path:
         digest = hashlib.sha256(json.dumps(self._made_of(cell)).encode()).hexdigest()[:16]
         return Path(self._settings.cache).absolute() / digest
-
-
-def keys(settings: Experiment, replicate: int) -> jax.Array:
-    """Keys of a base state, key[3]: where it starts, how it is trained, on which samples."""
-    own = jax.random.key(settings.seeds(replicate)[0])
-    return jax.random.split(jax.random.fold_in(own, 7), 3)  # no split's number, see `generate`
 
 
 def started(learner: Learner, key: jax.Array) -> State:

@@ -37,6 +37,12 @@ def withheld(samples: Samples) -> jax.Array:
     return (samples.kind == Kind.BIAS) | ((samples.kind == Kind.HALLUCINATION) & odd)
 
 
+def keys(seed: int) -> jax.Array:
+    """Keys of a base state, key[3]: where it starts, how it is trained, on which samples."""
+    own = jax.random.fold_in(jax.random.key(seed), 7)  # no split's number, see `generate`
+    return jax.random.split(own, 3)
+
+
 def replaying(bases: Mapping[str, Make | None]) -> dict[str, Make | None]:
     """The same base states, with `replay` filled by traps of the pretraining split.
 

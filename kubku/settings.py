@@ -50,10 +50,13 @@ class Budget(Settings):
 
 
 class LearnerSettings(Settings):
-    """Which learners; `target` is the user's own, as "module:Name", for the name `custom`."""
+    """Which learners, and from which of their base states (by default all); `target` is the user's
+    own, as "module:Name", for the name `custom`.
+    """
 
     names: tuple[str, ...] = Field(min_length=1)
     target: str | None = None
+    bases: tuple[str, ...] | None = None
 
     @model_validator(mode="after")
     def _known(self) -> LearnerSettings:

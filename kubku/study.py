@@ -26,7 +26,8 @@ from evidence.devices import side_by_side
 from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, measures, protocol
-from kubku.base_cache import WORLDS, BaseCache, code_digest, keys, outer_of, started
+from kubku.base_cache import WORLDS, BaseCache, code_digest, outer_of, started
+from kubku.base_states import keys
 from kubku.cells import Cell, save
 from kubku.grownet.learners import growth_history
 from kubku.halo import Kind, Learner, Samples, decide
@@ -87,7 +88,7 @@ class Study:
         """
         path = self.folder / "settings.json"
         own = json.loads(self.settings.model_dump_json(exclude=_NOT_IN_CELLS))
-        own["code"] = code_digest("protocol.py", "measures.py", "scoring.py")
+        own["code"] = code_digest("protocol.py", "measures.py", "scoring.py", "study.py")
         # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
         own["budget"].pop("base_seeds")
         own["worlds"] = own["worlds"][:1]
@@ -115,6 +116,17 @@ class Study:
         """Make every base state and every cell that is missing."""
         self._same_settings()
         cells = list(self.cells())
+        if not cells and (wanted := self.settings.learner.bases) is not None:
+            there_are = {
+                base
+                for family in self.settings.task.families
+                for name in self.settings.learner.names
+                if name != LANGUAGE_MODEL and not self._cannot(name, self.family(family))
+                for base in self.learner(name, family).bases
+            }
+            raise ValueError(
+                f"learner.bases=[{','.join(wanted)}]: there are {', '.join(sorted(there_are))}"
+            )
         for idle in {*self.settings.learner.names} - {cell.learner for cell in cells}:
             if idle != LANGUAGE_MODEL:
                 families = ", ".join(self.settings.task.families)
@@ -200,7 +212,7 @@ class Study:
         if path.exists():
             return
         learner = self.learner(_GROWN, family)
-        initial, training, _ = keys(self.settings, 0)
+        initial, training, _ = keys(self.settings.seeds(0)[0])
         samples = self.pretrain(family, self.settings.worlds[0], 0)
         whole = samples.label.shape[0] // HISTORY * HISTORY
         first = _rows(samples, slice(0, whole))
@@ -214,6 +226,7 @@ class Study:
     def cells(self) -> Iterator[Cell]:
         """All cells, one replicate after the other."""
         first, *others = self.settings.worlds
+        wanted = self.settings.learner.bases
         for replicate in range(self.settings.budget.replicates):
             for name in self.settings.task.families:
                 family = self.family(name)
@@ -221,7 +234,8 @@ class Study:
                     if learner == LANGUAGE_MODEL or self._cannot(learner, family):
                         continue
                     for base, make in self.learner(learner, name).bases.items():
-                        if name == "jsonl" and make is not None:
+                        left_out = wanted is not None and base not in wanted
+                        if left_out or (name == "jsonl" and make is not None):
                             continue
                         yield Cell(name, learner, base, first, replicate)
                         # A base state that nothing was learnt for is the same in every world.
@@ -267,7 +281,7 @@ class Study:
     # A full study's would not all fit the memory.
     @lru_cache(maxsize=32)  # noqa: B019
     def _pretrain(self, name: str, world: str, replicate: int) -> Samples:
-        n, (*_, key) = self.settings.budget.pretrain, keys(self.settings, replicate)
+        n, (*_, key) = self.settings.budget.pretrain, keys(self.settings.seeds(replicate)[0])
         return generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
 
     @cache  # noqa: B019

@@ -7,10 +7,20 @@ import sys
 import textwrap
 from importlib import resources
 
+import jax
 import jsonschema
 import pytest
+from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
+from rich.console import Console
 
+from evidence.answers import Answer
+from evidence.models import digest
 from kubku import results
+from kubku.learners.language_model import prompts
+from kubku.settings import read
+from kubku.study import Study
+from kubku.tasks import FAMILIES
 
 
 def documented_learner():
@@ -183,6 +193,55 @@ def test_samples_of_ones_own_from_export_to_page(tmp_path):
     assert (entry["KU_avg"]["value"], entry["BKU_avg"]["value"], entry["samples"]) == (1, 0, 4)
     drift = entry["bias_drift"]
     assert drift["signed"]["value"] == 0 and 0 <= drift["flips"]["value"] < 1
+
+
+def test_a_language_model_by_its_recorded_replies(tmp_path):
+    """It is right about all halos once it was shown the sample; of those before, one reply is lost
+    and the others say NO.
+    """
+    out, replies = tmp_path / "out", tmp_path / "replies.jsonl"
+    with initialize_config_module("conf.kubku", version_base=None):
+        config = compose("config", ["budget=smoke", "task=stories", "budget.slow=2"])
+    settings = read(OmegaConf.to_container(config, resolve=True))
+    drawn = Study(settings, out, Console()).data("stories", 0).test
+    samples, family = jax.tree.map(lambda leaf: leaf[:2], drawn), FAMILIES["stories"]
+    words = {Answer.NO: "NO", Answer.UNKNOWN: "UNKNOWN", Answer.YES: "YES"}
+    golds = [words[Answer(gold)] for gold in samples.gold.ravel().tolist()]
+    before, after = (
+        [prompt for of_sample in prompts(family, samples, shown) for prompt in of_sample]
+        for shown in (False, True)
+    )
+    said = [*zip(after, golds, strict=True), *((prompt, "NO") for prompt in before[1:])]
+    lines = [json.dumps({"prompt": digest(prompt), "raw": reply}) for prompt, reply in said]
+    replies.write_text("\n".join(lines) + "\n")
+    arguments = (
+        *("learner=language_model", "llm=recorded", f"llm.replies={replies}", "task=stories"),
+        *("budget.slow=2", f"hydra.run.dir={out}"),
+    )
+    command(*arguments, folder=tmp_path)
+    found = json.loads((out / "results.json").read_text())
+    jsonschema.validate(found, results.schema())
+    entry = found["families"]["stories"]["learners"]["language_model"]
+    assert entry["exposure"] == "context"
+    of_model = entry["base_states"]["none"]
+    assert (of_model["KU_avg"]["value"], of_model["BKU_avg"]["value"]) == (2, 0)
+    # NO is right of half of L and E and wrong of every trap; the first query of 32, a literal whose
+    # answer is YES, has no reply.
+    assert of_model["induced_KU"]["value"] == 1 and of_model["induced_BKU"]["value"] == -2
+    (cell,) = (out / "cells/stories").glob("language_model*")
+    made = cell.stat().st_mtime_ns
+    command(*arguments[:-1], f"resume={out}", folder=tmp_path)
+    assert cell.stat().st_mtime_ns == made
+
+
+def test_base_states_can_be_chosen(tmp_path):
+    out = tmp_path / "out"
+    chosen = ("learner.names=[mlp,dictionary]", "learner.bases=[random]", "task=stories")
+    command(*chosen, f"hydra.run.dir={out}", folder=tmp_path)
+    found = json.loads((out / "results.json").read_text())["families"]["stories"]["learners"]
+    assert {name: [*entry["base_states"]] for name, entry in found.items()} == {"mlp": ["random"]}
+    done = command("learner=mlp", "learner.bases=[mta]", folder=tmp_path, check=False)
+    assert done.returncode == 2 and "learner.bases=[mta]: there are" in done.stderr
 
 
 @pytest.mark.full
