@@ -286,6 +286,8 @@ def grownet_two_layer(
     slots: int = 16,
     reach: int = 2,
     canvas: tuple[int, int] | None = None,
+    novelty: bool = True,
+    told_unknown: bool = True,
 ) -> Learner:
     """Recalls facts as `grownet_lookup` does, and judges what can't be stated by grown readers.
 
@@ -304,14 +306,19 @@ def grownet_two_layer(
       slots: room for slots in each neuron.
       reach: attributes that a reader looks at, 1 or 2. With 2 some reader sees all that a rule of
         two conditions depends on.
-      canvas: of a family laid out in space, whose layout is fed through windows, see
-        `_within_windows`; by default readers look at any two attributes.
+      canvas: (rows, columns) of a family laid out in space, whose readers of two look at
+        cells that touch, see `_within_windows`; by default at any two attributes.
+      novelty: whether a reader that finds no slot says UNKNOWN, or nothing.
+      told_unknown: whether readers, while they grow, are also told of questions whose answer is
+        UNKNOWN; if not, novelty is all that doubt can come from.
     """
     rule = LayerRule(
         SlotRule(slots, (100.0, 100.0), anchor="origin", spatial=True), neurons, 1, patience=1
     )
     if reach not in (1, 2):
         raise ValueError(f"reach={reach}: a place has two axes, so a reader can look at 1 or 2")
+    if canvas is not None and reach != 2:
+        raise ValueError(f"reach={reach}: with a canvas readers look at 2 attributes")
     # i32[P, 2]; an attribute beside itself is a reader of that attribute alone.
     if canvas is not None:
         attributes = _within_windows(canvas)
@@ -356,6 +363,8 @@ def grownet_two_layer(
         row, slot, familiar = jax.vmap(find)(readers, places(frame))
         record = state.right[question] / jnp.maximum(state.told[question], 1)
         weight = jnp.exp(state.focus * (record - record.max()))
+        if not novelty:
+            weight *= familiar
         return opinion(state.votes[question, each, row, slot], familiar, weight)
 
     def answer(state: TwoLayerState, query: Statement) -> Array:
@@ -387,6 +396,8 @@ def grownet_two_layer(
 
         frames = lax.map(recalled, samples, batch_size=256)
         asked = samples.asked & ~withheld(samples)
+        if not told_unknown:
+            asked &= samples.gold != int(Answer.UNKNOWN)
         question = jnp.where(asked, _question(samples.query), -1)
 
         def one(events: tuple[Array, ...]):
@@ -411,8 +422,8 @@ def grownet_two_layer(
 
 
 def _within_windows(canvas: tuple[int, int]) -> np.ndarray:
-    """What readers look at where a grid feeds them, i32[P, 2]: two cells that one window of the
-    core's windowed wiring carries to its centre, or one attribute alone (beside itself).
+    """What readers look at where a grid feeds them, i32[P, 2]: two cells that the core's windowed
+    wiring would carry to one centre, or one attribute alone (beside itself).
 
     Args:
       canvas: (rows, columns) of the first attributes; a window is 2 x 2, or as much of it as fits.
@@ -427,6 +438,18 @@ def _within_windows(canvas: tuple[int, int]) -> np.ndarray:
 def grownet_windowed(canvas: tuple[int, int]) -> Learner:
     """`grownet_two_layer` whose readers of two look at cells that touch alone: an ablation."""
     return _grown_alone(grownet_two_layer(canvas=canvas))
+
+
+def grownet_without_novelty() -> Learner:
+    """`grownet_two_layer` whose readers say nothing where they find no slot: an ablation."""
+    return _grown_alone(grownet_two_layer(novelty=False))
+
+
+def grownet_never_told_unknown() -> Learner:
+    """`grownet_two_layer` grown on settled questions alone, so that nothing but novelty can make
+    its readers doubt: an ablation.
+    """
+    return _grown_alone(grownet_two_layer(told_unknown=False))
 
 
 def grownet_no_growth() -> Learner:

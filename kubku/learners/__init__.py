@@ -22,6 +22,7 @@ CONTROLS = (
     "random_answers",
     "dictionary",
     "nearest_neighbour",
+    "question_only",
     "generator_oracle",
 )
 GRADIENT = ("mlp", "cnn", "gru", "transformer")
@@ -33,6 +34,8 @@ ABLATED = (
     "grownet_one_attribute",
     "grownet_unweighted",
     "grownet_windowed",
+    "grownet_without_novelty",
+    "grownet_never_told_unknown",
 )
 SPATIAL = ("cnn", "grownet_windowed")
 """Those that need a family laid out in space."""

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from evidence.answers import Answer
-from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, State, Statement
+from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, Samples, State, Statement
 from kubku.tasks.family import UNKNOWN, YES, Family, stated_only
 
 BASES = {"none": None}
@@ -116,6 +116,28 @@ def nearest_neighbour(exposures: int) -> Learner:
     return Learner(init, learn, answer, BASES)
 
 
+def question_only() -> Learner:
+    """Gives each question the answer that it oftenest had in the pretraining split, whatever the
+    sample: how much the form of the questions gives away. It alone learns from withheld ones, too.
+    """
+
+    def fitted(counts: jax.Array, samples: Samples, key: jax.Array) -> jax.Array:
+        asked = samples.query.attribute, samples.query.value, samples.gold
+        return counts.at[asked].add(samples.asked)
+
+    def answer(counts: jax.Array, query: Statement) -> jax.Array:
+        given = counts[query.attribute, query.value] + jnp.finfo(jnp.float32).tiny
+        return given / given.sum()
+
+    return Learner(
+        lambda key: jnp.zeros((ATTRIBUTES, VALUES, 3)),
+        lambda counts, sample: counts,
+        answer,
+        {"fitted": jax.jit(fitted)},
+        exposure="none",
+    )
+
+
 def controls(family: Family, exposures: int) -> dict[str, Learner]:
     """All controls by the names they have in results."""
     return {
@@ -125,5 +147,6 @@ def controls(family: Family, exposures: int) -> dict[str, Learner]:
         "random_answers": random_answers(),
         "dictionary": dictionary(),
         "nearest_neighbour": nearest_neighbour(exposures),
+        "question_only": question_only(),
         "generator_oracle": generator_oracle(family),
     }

@@ -196,16 +196,19 @@ class _Vocabulary:
         def no_generator(*_: Any) -> Any:
             raise ValueError("samples from a file can't be generated")
 
+        # What the user wrote is put into patterns, and is none itself.
+        def plain(text: str) -> str:
+            return text.replace("{", "{{").replace("}", "}}")
+
         by_number = {number: name for name, number in self.attributes.items()}
         clauses, words = [], []
         for number in range(ATTRIBUTES):
             name = by_number.get(number, "")
             values = tuple(self.values.get(name, {}))
             words.append(values)
-            of_value = [f"the {name} of {{e}} is {value}" for value in values]
-            clauses.append(
-                "|".join(of_value) if number >= BASE else f"the {name} of {{e}} is {{v}}"
-            )
+            pattern = f"the {plain(name)} of {{e}} is "
+            of_value = [pattern + plain(value) for value in values]
+            clauses.append("|".join(of_value) if number >= BASE else pattern + "{v}")
         return Family(
             name="jsonl",
             arity=(VALUES,) * BASE,
@@ -227,6 +230,8 @@ def _check(item: Any, here: str) -> None:
     for field in ("entity", "attribute", "value"):
         if not isinstance(item.get(field), str) or not item[field]:
             raise ValueError(f"{here}: {field!r} must be a text, not {item.get(field)!r}")
+        if "|" in item[field]:
+            raise ValueError(f"{here}: {field!r} can't hold '|': {item[field]!r}")
 
 
 def _check_pairs(samples: list[Sample], path: str) -> None:

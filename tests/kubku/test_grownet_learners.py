@@ -1,5 +1,7 @@
 """GrowNet asked questions: what each learner knows, what it doesn't, and that asking is a read."""
 
+from itertools import product
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -231,6 +233,28 @@ def test_windowed_readers_hold_a_rule_of_cells_that_touch():
     assert right[1, 16] > 0.98 and right[1, 1] < 0.95
 
 
+def test_where_doubt_comes_from():
+    """From readers that find no slot, and from those told that the answer was UNKNOWN: without
+    either there is none.
+    """
+    few, samples, doubt = world(1, 8), world(2, N, entity=60), {}
+    for novelty, told in product((True, False), repeat=2):
+        learner = learners.grownet_two_layer(novelty=novelty, told_unknown=told)
+        state = learner.bases["grown"](learner.init(jax.random.key(0)), few, jax.random.key(7))
+        assert (state.votes[..., UNKNOWN].sum() > 0) == told
+        alike = state._replace(focus=jnp.float32(0))
+        scores = np.asarray(protocol.reset_to_base(learner, alike, samples).after)[:, 2:4]
+        np.testing.assert_allclose(scores.sum(-1), 1.0, rtol=1e-5)
+        doubt[novelty, told] = scores[..., UNKNOWN]
+    assert not doubt[False, False].any()
+    assert (doubt[True, False] > 0).all() and (doubt[False, True] > 0).any()
+    assert doubt[True, True].mean() > max(doubt[True, False].mean(), doubt[False, True].mean())
+    ablated = learners.grownet_without_novelty(), learners.grownet_never_told_unknown()
+    assert all(list(learner.bases) == ["grown"] for learner in ablated)
+
+
 def test_a_reader_has_one_or_two_attributes():
     with pytest.raises(ValueError, match="reach=3"):
         learners.grownet_two_layer(reach=3)
+    with pytest.raises(ValueError, match="reach=1: with a canvas"):
+        learners.grownet_two_layer(reach=1, canvas=(4, 4))

@@ -114,6 +114,7 @@ BAD = {
     "empty queries": (changed(["queries"], []), "line 1: queries must be a list"),
     "a fact that is text": (changed(["facts", 0], "Ada flies"), "a JSON object is needed"),
     "value missing": (changed(["facts", 0, "value"], None), "'value' must be a text"),
+    "a name with a bar": (changed(["queries", 0, "attribute"], "a|b"), "can't hold '|': 'a|b'"),
     "too many facts": (changed(["facts"], [FACT] * 27), "has 27 entries; at most 26 fit"),
     "unknown kind": (changed(["queries", 0, "kind"], "X"), "'kind' is one of L, E, H, B"),
     "no right answer": (changed(["queries", 0, "answer"], "maybe"), "'answer' is one of no"),
@@ -189,6 +190,18 @@ def test_bad_files_are_refused_in_one_line(tmp_path, name):
     with pytest.raises(ValueError, match=r"mine\.jsonl") as caught:
         jsonl.read(write(tmp_path, record))
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_braces_are_the_users_own(tmp_path):
+    """What is stated and what is only asked, attribute and value: said as it was written."""
+    record = changed(["facts", 0], {**FACT, "attribute": "size {cm}", "value": "{9}"})
+    asked = {"entity": "Ada", "attribute": "{hue}", "value": "{e}", "kind": "H"}
+    record["queries"] = [{**asked, "answer": "unknown"}]
+    family, samples = jsonl.read(write(tmp_path, record))
+    samples = jax.tree.map(lambda leaf: np.asarray(leaf)[0], samples)
+    assert "size {cm} of Ada is {9}." in story(family, samples)
+    said = say(family, type(samples.query)(*(part[0] for part in samples.query)))
+    assert "the {hue} of Ada is {e}" in said
 
 
 def test_a_missing_file_is_named(tmp_path):

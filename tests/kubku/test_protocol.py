@@ -160,7 +160,7 @@ def test_all_that_are_tuned_have_as_many_trials():
         for name in learners.NAMES
     }
     tuned = {*learners.GRADIENT, *learners.REPLAY, "grownet_vote", "grownet_two_layer"}
-    tuned |= {"grownet_no_growth", "grownet_one_attribute", "grownet_windowed"}
+    tuned |= {*learners.ABLATED} - {"grownet_unweighted"}
     assert trials == {name: 8 if name in tuned else 1 for name in learners.NAMES}
 
 
@@ -236,6 +236,23 @@ def test_nearest_neighbours_by_hand(samples):
     }.items():
         scores = learner.answer(state, Statement(*map(jnp.array, query)))
         np.testing.assert_allclose(scores, expected, atol=1e-6, err_msg=str(query))
+
+
+def test_what_questions_give_away_by_hand(samples):
+    """Counted over all that is asked, withheld or not; nothing that was never asked is known."""
+    learner = controls(FAMILIES["stories"], EXPOSURES)["question_only"]
+    blank = learner.init(jax.random.key(0))
+    fitted = learner.bases["fitted"](blank, samples, jax.random.key(0))
+    query, gold = samples.query, np.asarray(samples.gold)
+    for i, q in ((0, 0), (3, 9), (5, 13), (7, 15)):
+        attribute, value = query.attribute[i, q], query.value[i, q]
+        alike = (query.attribute == attribute) & (query.value == value)
+        shares = [(gold[alike] == answer).mean() for answer in range(3)]
+        asked = jax.tree.map(lambda leaf: leaf[i, q], query)  # noqa: B023
+        np.testing.assert_allclose(learner.answer(fitted, asked), shares, atol=1e-6)
+        np.testing.assert_allclose(learner.answer(blank, asked), 1 / 3, atol=1e-6)
+    half = samples._replace(asked=samples.asked & (samples.kind == Kind.LITERAL))
+    assert learner.bases["fitted"](blank, half, jax.random.key(0)).sum() == 64 * 4
 
 
 class Biddable(NamedTuple):

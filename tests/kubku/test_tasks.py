@@ -243,13 +243,23 @@ def test_halos_are_full_and_balanced(drawn, name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_same_question_is_literal_in_one_sample_and_a_trap_in_another(drawn, name):
+    """All but the one attribute that cues a stereotype in every pair of them: it is always stated,
+    so that only a stranger's is a trap.
+    """
     samples = drawn(name)
-    kinds = {kind: samples.query.attribute[samples.kind == kind] for kind in Kind}
+    own = samples.query.entity == samples.exposure.entity[:, :1]
+    kinds = {kind: samples.query.attribute[(samples.kind == kind) & own] for kind in Kind}
     base = {kind: set(attributes[attributes < BASE]) for kind, attributes in kinds.items()}
+    always = {"stories": set(), "series": {18}, "grids": {16}}[name]
     traps = base[Kind.HALLUCINATION] | base[Kind.BIAS]
-    assert traps == base[Kind.LITERAL] == set(range(BASE))
-    derived = set(kinds[Kind.ENTAILED])
-    assert set(kinds[Kind.HALLUCINATION]) & derived
+    assert base[Kind.LITERAL] == set(range(BASE)) and traps == set(range(BASE)) - always
+    assert set(kinds[Kind.HALLUCINATION]) & set(kinds[Kind.ENTAILED])
+    # 13 of 20 are stated: cues of a stereotype oftener, their targets seldomer.
+    stated = np.bincount(samples.exposure.attribute[:, :FACTS].ravel(), minlength=BASE) / 512
+    assert stated.mean() == 0.65 and stated.min() > 0.1
+    targets = {stereotype.target for stereotype in FAMILIES[name].stereotypes}
+    for attribute in set(range(BASE)) - targets - always:
+        assert 0.4 < stated[attribute] < 0.9, attribute
 
 
 @pytest.mark.parametrize("name", FAMILIES)
