@@ -146,13 +146,8 @@ def legend_below(figure: Figure, **changes: Any) -> None:
         for axes in figure.axes
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(
-        named.values(),
-        named.keys(),
-        loc="outside lower center",
-        ncols=min(6, len(named)),
-        **changes,
-    )
+    usual = {"loc": "outside lower center", "ncols": min(6, len(named))}
+    figure.legend(named.values(), named.keys(), **usual | changes)
 
 
 def band(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, index: int) -> None:

@@ -65,11 +65,6 @@ def _colour(learner: str) -> int:
     return _ORDER.index(learner) if learner in _ORDER else len(_ORDER)
 
 
-def _group(learner: str) -> int | None:
-    """Which colour a learner has, or None for a control."""
-    return next((i for i, (_, names) in enumerate(_GROUPS) if learner in names), None)
-
-
 def _learners(family: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
     """(learner, base state, its entry) of all that aren't controls, on their best base states."""
     return [
@@ -86,50 +81,53 @@ def scatter(results: Results) -> Figure:
     """
     families = results["families"]
     figure, axes = figures.canvas(
-        1, len(families), width=3.2 * len(families), height=3.3, squeeze=False, sharey=True
+        1, len(families), width=3.2 * len(families), height=3.9, squeeze=False, sharey=True
     )
+    everyone = {learner for family in families.values() for learner, *_ in _learners(family)}
+    for learner in sorted(everyone, key=_colour):
+        axes[0][0].errorbar([], [], label=learner, **_look(learner))
     for axis, (name, family) in zip(axes[0], families.items(), strict=True):
-        # Points that lie on one spot share a label.
-        labels: dict[tuple[int, int], list[str]] = {}
-        for learner, found in family["learners"].items():
-            group = _group(learner)
-            for base, entry in found["base_states"].items():
+        # Landmarks that lie on one spot share a label.
+        landmarks: dict[tuple[float, float], list[tuple[str, float, float]]] = {}
+        found = family["learners"]
+        for learner in sorted(found, key=_colour, reverse=True):
+            for base, entry in found[learner]["base_states"].items():
                 ku, bku = entry["KU_avg"], entry["BKU_avg"]
-                if group is None:
-                    own = learner not in CONTROLS
-                    mark = {"marker": "P" if own else "x", "color": figures.INK, "s": 18}
-                    axis.scatter(bku["value"], ku["value"], **mark)
-                    label = learner
-                else:
-                    best, look = base == found["best"], figures.point(group)
-                    axis.errorbar(
-                        bku["value"],
-                        ku["value"],
-                        xerr=_arms(bku) if best else None,
-                        yerr=_arms(ku) if best else None,
-                        **look | {"elinewidth": 0.6, "capsize": 0, "alpha": 1 if best else 0.4},
-                    )
-                    each = entry["by_replicate"]
-                    if best and len(each["KU"]) > 1:
-                        axis.plot(each["BKU"], each["KU"], ".", color=look["color"], markersize=3)
-                    label = f"{learner} {base}" if best else ""
-                if label:
-                    spot = round(12 * bku["value"]), round(12 * ku["value"])
-                    labels.setdefault(spot, []).append(label)
-        # From the bottom up, each above those in its way; sizes are those of the letters, in KU.
-        taken: list[tuple[float, float, float, float]] = []
-        for (bku_spot, ku_spot), names in sorted(labels.items(), key=lambda item: item[0][1]):
-            left, low = bku_spot / 12 + 0.05, ku_spot / 12 + 0.03
-            right, tall = left + 0.041 * max(map(len, names)), 0.085 * len(names)
-            while any(
-                left < r and x < right and low < top and y < low + tall for x, y, r, top in taken
-            ):
-                low += 0.01
-            taken.append((left, low, right, low + tall))
-            axis.text(left, low, ",\n".join(names), fontsize=6, color=figures.FAINT)
+                if learner in CONTROLS:
+                    spot = round(bku["value"], 1), round(ku["value"], 1)
+                    at = learner, bku["value"], ku["value"]
+                    landmarks.setdefault(spot, []).append(at)
+                    axis.scatter(bku["value"], ku["value"], marker="x", color=figures.INK, s=18)
+                    continue
+                best, look = base == found[learner]["best"], _look(learner)
+                axis.errorbar(
+                    bku["value"],
+                    ku["value"],
+                    xerr=_arms(bku) if best else None,
+                    yerr=_arms(ku) if best else None,
+                    **look | {"elinewidth": 0.5, "capsize": 0, "alpha": 1 if best else 0.4},
+                )
+                each = entry["by_replicate"]
+                if best and len(each["KU"]) > 1:
+                    axis.plot(each["BKU"], each["KU"], ".", color=look["color"], markersize=3)
+        for names, xs, ys in (zip(*of_spot, strict=True) for of_spot in landmarks.values()):
+            x, y = min(xs), max(ys)
+            beside = {"ha": "right", "xytext": (-4, 3)} if x > 1 else {"xytext": (4, 3)}
+            text = {"textcoords": "offset points", "fontsize": 6, "color": figures.FAINT}
+            axis.annotate(",\n".join(names), (x, y), **text, **beside)
         axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.35))
     axes[0][0].set_ylabel("KU")
+    if everyone:
+        figures.legend_below(figure, ncols=5, fontsize=7)
     return figure
+
+
+def _look(learner: str) -> dict[str, Any]:
+    """The colour of its kind, and a shape of its own among these."""
+    for index, (_, names) in enumerate(_GROUPS):
+        if learner in names:
+            return figures.point(index) | {"marker": "os^DvP"[names.index(learner)]}
+    return figures.point(0) | {"marker": "P", "color": figures.INK}
 
 
 def _arms(measurement: Mapping[str, Any]) -> list[list[float]] | None:
