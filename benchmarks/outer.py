@@ -38,7 +38,7 @@ def trial(name: str, outer: Outer, updates: int) -> dict[str, Any]:
     family = FAMILIES["grids" if name == "cnn" else "stories"]
     keys = jax.random.split(jax.random.key(0), 4)
     pretrain, validation = (
-        jax.tree.map(np.asarray, generate(family, key, n, split, skew=WORLDS["skewed"]))
+        generate(family, key, n, split, skew=WORLDS["skewed"])
         for key, n, split in ((keys[0], 8192, "pretrain"), (keys[1], 256, "validation"))
     )
     learner = learners.make(name, family, Training(updates=updates, batch=BATCH), outer)

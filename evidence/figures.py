@@ -146,7 +146,7 @@ def legend_below(figure: Figure, **changes: Any) -> None:
         for axes in figure.axes
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    usual = {"loc": "outside lower center", "ncols": min(6, len(named))}
+    usual: dict[str, Any] = {"loc": "outside lower center", "ncols": min(6, len(named))}
     figure.legend(named.values(), named.keys(), **usual | changes)
 
 

@@ -54,7 +54,7 @@ def run(config: DictConfig, folder: Path) -> None:
     page = report.write(folder)
     console.print(_table(found))
     for warning in found["warnings"]:
-        console.print(warning, style="yellow")
+        console.print(warning, style="yellow", markup=False)
     judged = found["thesis"]
     console.print(f"{judged['verdict'].capitalize()}: {judged['deciding_condition']}")
     console.print(f"Results: {path}\nPage: {page}", soft_wrap=True)

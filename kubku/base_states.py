@@ -6,7 +6,8 @@ the one-shot update: learn a sample, answer its halo, change the weights that le
 and, for learners that take gradient steps, how fast each of them learns.
 Entailment from one sample can only come from rules that the base state holds.
 
-Bias traps and half of the trap attributes are withheld from all of them: a learner told in
+Bias traps and half of the trap attributes are withheld from all of them (but the control
+`question_only`): a learner told in
 training that every such question is UNKNOWN would show no bias by construction.
 """
 
@@ -30,7 +31,7 @@ Make = Callable[[State, Samples, jax.Array], State]
 
 
 def withheld(samples: Samples) -> jax.Array:
-    """Queries that no base state may learn from, bool as `samples.kind`: bias traps, and
+    """Queries that no learner's base state may learn from, bool as `samples.kind`: bias traps, and
     hallucination traps about attributes with an odd number.
     """
     odd = samples.query.attribute % 2 == 1
@@ -94,8 +95,7 @@ def of(
     """The base states of a learner whose state has `params`.
 
     `meta` of learners that take gradient steps is Meta-SGD (Li et al., 2017): MAML through one step
-    with both orders of the gradient, and a rate for each weight learnt beside it. First-order MAML
-    with a rate shared by all left an MLP at KU 0.37 where this reaches 1.94, at a similar cost.
+    with both orders of the gradient, and a rate for each weight learnt beside it.
     `meta` of those that read into a state is plain training through the exposure.
 
     Args:

@@ -84,8 +84,12 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         if path.exists():
             cells[family, LANGUAGE_MODEL, "none", first] = [load(path)]
 
-    asked = product(study.settings.task.families, range(study.settings.budget.generator_seeds))
-    side_by_side(lambda of: _of_generator(study, *of), asked, lambda of: of[0])
+    asked = {
+        (family, study.settings.seeds(replicate)[1])
+        for (family, *_), replicates in cells.items()
+        for replicate in range(len(replicates))
+    }
+    side_by_side(lambda of: _of_generator(study, *of), sorted(asked), lambda of: of[0])
 
     families: dict[str, Any] = {}
     for (family, learner, base, world), replicates in cells.items():
@@ -131,7 +135,11 @@ def collect(study: Study, configuration: Mapping[str, Any], wall_seconds: float)
         for base, of_base in of_learner["base_states"].items()
         if of_base["audit"]
     ]
-    return {**results, "warnings": leaking}
+    warnings = leaking
+    if (chosen := study.settings.learner.bases) is not None:
+        named = f"learner.bases=[{','.join(chosen)}]"
+        warnings = [f"{named}: every learner's best is the best of these alone", *leaking]
+    return {**results, "warnings": warnings}
 
 
 def schema() -> dict[str, Any]:

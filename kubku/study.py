@@ -10,7 +10,7 @@ import json
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from threading import Lock
@@ -115,23 +115,18 @@ class Study:
     def run(self) -> None:
         """Make every base state and every cell that is missing."""
         self._same_settings()
-        cells = list(self.cells())
-        if not cells and (wanted := self.settings.learner.bases) is not None:
-            there_are = {
-                base
-                for family in self.settings.task.families
-                for name in self.settings.learner.names
-                if name != LANGUAGE_MODEL and not self._cannot(name, self.family(family))
-                for base in self.learner(name, family).bases
-            }
-            raise ValueError(
-                f"learner.bases=[{','.join(wanted)}]: there are {', '.join(sorted(there_are))}"
-            )
-        for idle in {*self.settings.learner.names} - {cell.learner for cell in cells}:
+        possible = list(self._possible_cells())
+        there_are = sorted({cell.base for cell in possible})
+        for base in self.settings.learner.bases or ():
+            if base not in there_are:
+                raise ValueError(
+                    f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
+                )
+        for idle in {*self.settings.learner.names} - {cell.learner for cell in possible}:
             if idle != LANGUAGE_MODEL:
                 families = ", ".join(self.settings.task.families)
                 self.console.print(f"{idle} is left out: it can handle none of {families}")
-        jobs = list(self._jobs(cells))
+        jobs = list(self._jobs())
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -156,17 +151,17 @@ class Study:
         if self.settings.stage != "base":
             self._ask_model()
 
-    def _jobs(self, cells: Iterable[Cell]) -> Iterator[_Job]:
+    def _jobs(self) -> Iterator[_Job]:
         base_alone = self.settings.stage == "base"
         if not base_alone:
             # First, or all threads would wait for the one that draws what each of them needs.
             for family in self.settings.task.families:
                 yield _Job((family, "samples"), family, partial(self.data, family, 0))
         make = self._bases.get if base_alone else self._evaluate
-        for cell in cells:
+        for cell in self.cells():
             learner = self.learner(cell.learner, cell.family)
             yield _Job(cell[:3], id(learner), partial(make, cell))
-        if not base_alone and _GROWN in self.settings.learner.names:
+        if not base_alone and any(cell[1:3] == (_GROWN, "grown") for cell in self.cells()):
             for family in self.settings.task.families:
                 if family != "jsonl":
                     yield _Job((family, _GROWN, "growth"), "growth", partial(self._grow, family))
@@ -224,9 +219,12 @@ class Study:
         write_json(path, {"samples": history.samples, **total})
 
     def cells(self) -> Iterator[Cell]:
-        """All cells, one replicate after the other."""
-        first, *others = self.settings.worlds
+        """All cells, one replicate after the other, of the base states that were chosen."""
         wanted = self.settings.learner.bases
+        return (cell for cell in self._possible_cells() if wanted is None or cell.base in wanted)
+
+    def _possible_cells(self) -> Iterator[Cell]:
+        first, *others = self.settings.worlds
         for replicate in range(self.settings.budget.replicates):
             for name in self.settings.task.families:
                 family = self.family(name)
@@ -234,8 +232,7 @@ class Study:
                     if learner == LANGUAGE_MODEL or self._cannot(learner, family):
                         continue
                     for base, make in self.learner(learner, name).bases.items():
-                        left_out = wanted is not None and base not in wanted
-                        if left_out or (name == "jsonl" and make is not None):
+                        if name == "jsonl" and make is not None:
                             continue
                         yield Cell(name, learner, base, first, replicate)
                         # A base state that nothing was learnt for is the same in every world.

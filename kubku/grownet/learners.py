@@ -310,7 +310,7 @@ def grownet_two_layer(
         cells that touch, see `_within_windows`; by default at any two attributes.
       novelty: whether a reader that finds no slot says UNKNOWN, or nothing.
       told_unknown: whether readers, while they grow, are also told of questions whose answer is
-        UNKNOWN; if not, novelty is all that doubt can come from.
+        UNKNOWN; if not, a place without a slot is all that makes them say so.
     """
     rule = LayerRule(
         SlotRule(slots, (100.0, 100.0), anchor="origin", spatial=True), neurons, 1, patience=1
@@ -446,8 +446,8 @@ def grownet_without_novelty() -> Learner:
 
 
 def grownet_never_told_unknown() -> Learner:
-    """`grownet_two_layer` grown on settled questions alone, so that nothing but novelty can make
-    its readers doubt: an ablation.
+    """`grownet_two_layer` grown on settled questions alone, so that its readers say UNKNOWN for
+    novelty and nothing else: an ablation.
     """
     return _grown_alone(grownet_two_layer(told_unknown=False))
 

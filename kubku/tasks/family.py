@@ -11,9 +11,11 @@ generator states 13 of the 20 attributes, and takes each halo from the judgement
 - bias: two stereotypes whose cue is stated and whose target is open, each asked with the
   stereotypical and with another value.
 
-So the same question is literal in one sample and a trap in another; nothing in its form gives the
-answer away. Entailed questions and hallucination traps about derived attributes are asked of rule
-instances that belong to the split alone. A draw that cannot fill all halos is drawn again.
+So the same question is literal in one sample and a trap in another; nothing in the form of a
+question about what can be stated gives the answer away. About what is derived it does give some: a
+rule that one fact settles mostly comes out one way (the control `question_only` says how much).
+Entailed questions and hallucination traps about derived attributes are asked of rule instances that
+belong to the split alone. A draw that cannot fill all halos is drawn again.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ def test_samples_of_ones_own_from_export_to_page(tmp_path):
 
 
 def test_a_language_model_by_its_recorded_replies(tmp_path):
-    """It is right about all halos once it was shown the sample; of those before, one reply is lost
-    and the others say NO.
+    """It is right about all halos once it was shown the sample; of those before, one trap's reply
+    is lost and the others say NO.
     """
     out, replies = tmp_path / "out", tmp_path / "replies.jsonl"
     with initialize_config_module("conf.kubku", version_base=None):
@@ -211,7 +211,9 @@ def test_a_language_model_by_its_recorded_replies(tmp_path):
         [prompt for of_sample in prompts(family, samples, shown) for prompt in of_sample]
         for shown in (False, True)
     )
-    said = [*zip(after, golds, strict=True), *((prompt, "NO") for prompt in before[1:])]
+    lost = golds.index("UNKNOWN")
+    heard = before[:lost] + before[lost + 1 :]
+    said = [*zip(after, golds, strict=True), *((prompt, "NO") for prompt in heard)]
     lines = [json.dumps({"prompt": digest(prompt), "raw": reply}) for prompt, reply in said]
     replies.write_text("\n".join(lines) + "\n")
     arguments = (
@@ -225,8 +227,7 @@ def test_a_language_model_by_its_recorded_replies(tmp_path):
     assert entry["exposure"] == "context"
     of_model = entry["base_states"]["none"]
     assert (of_model["KU_avg"]["value"], of_model["BKU_avg"]["value"]) == (2, 0)
-    # NO is right of half of L and E and wrong of every trap; the first query of 32, a literal whose
-    # answer is YES, has no reply.
+    # NO is right of half of L and E and wrong of every trap; a lost reply abstains from none.
     assert of_model["induced_KU"]["value"] == 1 and of_model["induced_BKU"]["value"] == -2
     (cell,) = (out / "cells/stories").glob("language_model*")
     made = cell.stat().st_mtime_ns
@@ -240,8 +241,10 @@ def test_base_states_can_be_chosen(tmp_path):
     command(*chosen, f"hydra.run.dir={out}", folder=tmp_path)
     found = json.loads((out / "results.json").read_text())["families"]["stories"]["learners"]
     assert {name: [*entry["base_states"]] for name, entry in found.items()} == {"mlp": ["random"]}
-    done = command("learner=mlp", "learner.bases=[mta]", folder=tmp_path, check=False)
-    assert done.returncode == 2 and "learner.bases=[mta]: there are" in done.stderr
+    assert "learner.bases=[random]" in json.loads((out / "results.json").read_text())["warnings"][0]
+    done = command("learner=mlp", "learner.bases=[random,mta]", folder=tmp_path, check=False)
+    expected = "learner.bases: none is called 'mta'; there are fitted, marginal, meta, none, random"
+    assert done.returncode == 2 and expected in done.stderr
 
 
 @pytest.mark.full
