@@ -2,6 +2,7 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import Field, model_validator
 
+from evidence.command import errors_in_a_line
 from evidence.config import Settings, build
 
 
@@ -47,3 +48,11 @@ def test_every_problem_gets_its_line():
     with pytest.raises(ValueError, match="size") as caught:
         build(World, {"size": 1, "extra": 2}, "world")
     assert len(str(caught.value).splitlines()) == 2
+
+
+def test_errors_are_said_as_they_are(capsys):
+    """What stands in brackets is no style."""
+    with pytest.raises(SystemExit) as ended, errors_in_a_line():
+        raise ValueError("mode=[red,proxy]: there is no [red]")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "mode=[red,proxy]: there is no [red]\n"

@@ -85,6 +85,8 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
         chex.assert_trees_all_close(kept.get(cell)[0], expected, atol=1e-5)
     first, second = (jax.tree.leaves(state.params) for state in alone[:2])
     assert not np.allclose(first[1], second[1])
+    starts = [kept.get(cell._replace(base="random"))[0].params for cell in cells[:2]]
+    assert not np.allclose(*(jax.tree.leaves(start)[1] for start in starts))
     note = json.loads(next((tmp_path / "alone").glob("*.json")).read_text())
     assert [0.002, 2.5] in note["made_of"]  # the MLP's, from kubku/outer.py
 
