@@ -219,8 +219,8 @@ def test_a_language_model_by_its_recorded_replies(tmp_path):
     lines = [json.dumps({"prompt": digest(prompt), "raw": reply}) for prompt, reply in said]
     replies.write_text("\n".join(lines) + "\n")
     arguments = (
-        *("learner=language_model", "llm=recorded", f"llm.replies={replies}", "task=stories"),
-        *("budget.slow=2", f"hydra.run.dir={out}"),
+        *("learner.names=[language_model]", "llm=recorded", f"llm.replies={replies}"),
+        *("task=stories", "budget.slow=2", f"hydra.run.dir={out}"),
     )
     command(*arguments, folder=tmp_path)
     found = json.loads((out / "results.json").read_text())
