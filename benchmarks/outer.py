@@ -20,8 +20,7 @@ import numpy as np
 from benchmarks.timing import save
 from evidence import devices
 from kubku import learners
-from kubku.base_cache import WORLDS
-from kubku.base_states import Outer, Training, outer_loss
+from kubku.base_states import WORLDS, Outer, Training, outer_loss
 from kubku.outer import OUTER
 from kubku.protocol import with_trial
 from kubku.tasks import FAMILIES, generate

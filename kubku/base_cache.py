@@ -24,14 +24,11 @@ import orbax.checkpoint as ocp
 import kubku
 from evidence.devices import at_once
 from evidence.runs import target_digest
-from kubku.base_states import Outer, keys
+from kubku.base_states import WORLDS, Outer, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State
 from kubku.outer import OUTER
 from kubku.settings import Experiment
-
-WORLDS = {"skewed": 0.85, "balanced": 0.0}
-"""Probability that a stereotype is true in the world that base states are trained in."""
 
 
 class BaseCache:

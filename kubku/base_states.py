@@ -7,8 +7,8 @@ and, for learners that take gradient steps, how fast each of them learns.
 Entailment from one sample can only come from rules that the base state holds.
 
 Bias traps and half of the trap attributes are withheld from all of them (but the control
-`question_only`): a learner told in
-training that every such question is UNKNOWN would show no bias by construction.
+`question_only`): a learner told in training that every such question is UNKNOWN would show no bias
+by construction.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from kubku.halo import Kind, Learner, Sample, Samples, State
 
 Learn = Callable[[State, Sample], State]
 Make = Callable[[State, Samples, jax.Array], State]
+
+WORLDS = {"skewed": 0.85, "balanced": 0.0}
+"""Probability that a stereotype is true in the world that base states are trained in."""
 
 
 def withheld(samples: Samples) -> jax.Array:

@@ -49,7 +49,7 @@ def draw(results: Results) -> dict[str, Figure | None]:
     }
 
 
-# Each learner has its colour in every figure, and none of the thesis' shares one.
+# Each learner has its colour in every figure but the first, and none of the thesis' shares one.
 _ORDER = (
     *GRADIENT,
     "grownet_two_layer",
@@ -126,7 +126,7 @@ def _look(learner: str) -> dict[str, Any]:
     """The colour of its kind, and a shape of its own among these."""
     for index, (_, names) in enumerate(_GROUPS):
         if learner in names:
-            return figures.point(index) | {"marker": "os^DvP"[names.index(learner)]}
+            return figures.point(index) | {"marker": "os^DvP"[names.index(learner) % 6]}
     return figures.point(0) | {"marker": "P", "color": figures.INK}
 
 

@@ -26,8 +26,8 @@ from evidence.devices import side_by_side
 from evidence.models import open_model
 from evidence.runs import file_digest, target_digest, write_json
 from kubku import learners, measures, protocol
-from kubku.base_cache import WORLDS, BaseCache, code_digest, outer_of, started
-from kubku.base_states import keys
+from kubku.base_cache import BaseCache, code_digest, outer_of, started
+from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell, save
 from kubku.grownet.learners import growth_history
 from kubku.halo import Kind, Learner, Samples, decide
@@ -114,7 +114,6 @@ class Study:
 
     def run(self) -> None:
         """Make every base state and every cell that is missing."""
-        self._same_settings()
         possible = list(self._possible_cells())
         there_are = sorted({cell.base for cell in possible})
         for base in self.settings.learner.bases or ():
@@ -122,6 +121,7 @@ class Study:
                 raise ValueError(
                     f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
                 )
+        self._same_settings()
         for idle in {*self.settings.learner.names} - {cell.learner for cell in possible}:
             if idle != LANGUAGE_MODEL:
                 families = ", ".join(self.settings.task.families)

@@ -230,7 +230,7 @@ def _check(item: Any, here: str) -> None:
     for field in ("entity", "attribute", "value"):
         if not isinstance(item.get(field), str) or not item[field]:
             raise ValueError(f"{here}: {field!r} must be a text, not {item.get(field)!r}")
-        if "|" in item[field]:
+        if field != "entity" and "|" in item[field]:
             raise ValueError(f"{here}: {field!r} can't hold '|': {item[field]!r}")
 
 

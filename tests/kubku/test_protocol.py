@@ -12,6 +12,7 @@ import numpy as np
 import optax
 import pytest
 
+from benchmarks import kubku as benchmark
 from evidence.answers import Answer
 from kubku import base_states, learners, protocol
 from kubku.base_states import Outer, Training
@@ -162,6 +163,30 @@ def test_all_that_are_tuned_have_as_many_trials():
     tuned = {*learners.GRADIENT, *learners.REPLAY, "grownet_vote", "grownet_two_layer"}
     tuned |= {*learners.ABLATED} - {"grownet_unweighted"}
     assert trials == {name: 8 if name in tuned else 1 for name in learners.NAMES}
+
+
+def test_arithmetic_is_counted_as_by_hand():
+    """What the benchmarks divide by: an MLP 64-128-128-3 on 16 statements, 8 steps, 16 queries
+    before and after. The first layer's inputs need no gradient.
+    """
+    first, others = 64 * 128, 128 * 128 + 128 * 3
+    step = 16 * 2 * (2 * (first + others) + others)
+    asked = 2 * 16 * 2 * (first + others)
+    learner = gradient_learner(MLP(), benchmark.wide, 2)
+    state = learner.init(jax.random.key(0))
+    counted = benchmark.per_sample(learner, state, benchmark.samples(2, 16), steps=8)
+    assert counted == 8 * step + asked
+
+    def looped(x):
+        x, _ = jax.lax.scan(lambda x, _: (2 * x + 1, None), x, None, length=3)
+        return jax.lax.fori_loop(0, x[0].astype(int), lambda _, x: x * x, x).sum()
+
+    # Of four numbers: two operations each in a turn of the scan; in a turn of the loop one each and
+    # one that counts it. No product anywhere.
+    traced = jax.make_jaxpr(looped)(jnp.ones(4)).jaxpr
+    none, one, five = (benchmark.operations(traced, turns) for turns in (0, 1, 5))
+    assert (one - none, five - none) == (4 + 1, 5 * (4 + 1)) and none >= 3 * 2 * 4
+    assert benchmark.operations(traced, turns=5, all_kinds=False) == 0
 
 
 def test_streams_learn_on_and_ask_again(mlp, samples):
