@@ -91,6 +91,15 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
     assert [0.002, 2.5] in note["made_of"]  # the MLP's, from kubku/outer.py
 
 
+def test_base_states_made_otherwise_are_kept_apart(tmp_path):
+    cell = Cell("stories", "mlp", "meta", "skewed", 0)
+    other = ("grids", "gru", "marginal", "balanced", 1)
+    cells = [cell, *(cell._replace(**{f: v}) for f, v in zip(cell._fields, other, strict=True))]
+    places = {bases(tmp_path)._place(cell) for cell in cells}
+    places |= {bases(tmp_path, seed=seed)._place(cell) for seed in (5, 6)}
+    assert len(places) == 8
+
+
 def test_scores_are_the_same_whatever_fits(as_accelerator):
     learner = grownet_two_layer()
     samples = generate(FAMILIES["stories"], jax.random.key(3), 20, "test")

@@ -378,6 +378,12 @@ def test_pairs_differ_in_the_protected_attribute_alone(name):
     assert ((first.exposure.value != second.exposure.value) == about).all()
     changed = first.gold != second.gold
     assert not (changed & (first.query.attribute != which[:, None])).any()
+    # What is asked of it by its value has another answer for the other: that of their own value.
+    assert changed.any()
+    for sample in (first, second):
+        held = np.take_along_axis(sample.latents, sample.query.attribute.clip(max=BASE - 1), 1)
+        literal = sample.kind == Kind.LITERAL
+        assert (((sample.gold == Y) == (held == sample.query.value)) | ~literal).all()
     np.testing.assert_array_equal(first.query.value, second.query.value)
     # What is harmful follows from each one's own stereotype.
     for sample in (first, second):
