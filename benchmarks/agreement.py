@@ -22,11 +22,11 @@ import rdflib
 from rdflib.namespace import OWL, RDF, RDFS, SH
 
 from benchmarks.timing import save
-from epistemic.constraints import read_constraints
-from epistemic.graph import TYPE, Graph, literal, rdflib_term
-from epistemic.lookup import Verdict, contains
-from epistemic.oracle import Oracle
-from epistemic.synthetic import make_synthetic
+from epistemic.decks.synthetic import make_synthetic
+from epistemic.logic.constraints import read_constraints
+from epistemic.logic.graph import TYPE, Graph, literal, rdflib_term
+from epistemic.logic.lookup import Verdict, contains
+from epistemic.logic.oracle import Oracle
 
 X = "http://x/"
 PREFIXES = """

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from evidence import lifetimes, runs, stats
-from evidence.stats import Measurement
+from evidence import lifetimes, stats
+from evidence.measurement import Measurement
+from evidence.results import Manifest
+from evidence.runtime import files
 from goodharts_jax.thesis import goodhart_curve
 
 ROOT = Path(__file__).parent.parent
@@ -284,7 +286,8 @@ def measure() -> dict[str, Any]:
         print(f"{time.perf_counter() - start:6.0f} s  {test}, {null}", flush=True)
     config = {"replicates": list(REPLICATES), "confidence": 0.95, "level": 0.05}
     return {
-        "manifest": runs.manifest(config, list(REPLICATES), seconds=time.perf_counter() - start),
+        "manifest": Manifest.now(config, list(REPLICATES)),
+        "seconds": time.perf_counter() - start,
         "coverage": coverage,
         "rejection": rejection,
     }
@@ -315,9 +318,9 @@ def main() -> None:
         print(tables(json.loads(RESULTS.read_text())))
         return
     results = measure()
-    runs.write_json(RESULTS, results)
+    files.write_json(RESULTS, results)
     before, _, rest = DOCS.read_text().partition(MARKERS[0])
-    runs.write_text(
+    files.write_text(
         DOCS, before + MARKERS[0] + tables(results) + MARKERS[1] + rest.partition(MARKERS[1])[2]
     )
 

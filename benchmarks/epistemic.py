@@ -20,8 +20,8 @@ from benchmarks.timing import RESULTS
 from epistemic import report, study
 from epistemic.systems import NEED_A_MODEL
 from evidence import figures, load
-from evidence.report import number
-from evidence.runs import write_json, write_text
+from evidence.pages import number
+from evidence.runtime.files import write_json, write_text
 
 _FOLDER = RESULTS / "epistemic"
 # Cards of each label for the thesis. A loss of 0 is told from one of 5 points where cards about one

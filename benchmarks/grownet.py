@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from benchmarks.timing import isolated, save, timed
-from evidence.devices import over_runs, spread
+from evidence.runtime.devices import over_runs, shard
 from kubku.grownet import growth, learners
 from kubku.grownet.growth import LayerRule
 from kubku.grownet.slots import SlotRule
@@ -73,7 +73,7 @@ def reset_to_base(
             learner.learn(state, sample), sample.query
         )
 
-    run, told = over_runs(expose, block=learner.chunk), spread(shown, block=learner.chunk)
+    run, told = over_runs(expose, block=learner.chunk), shard(shown, block=learner.chunk)
     taken = timed(lambda _: run(state, told), None)
     return {
         **taken,

@@ -23,7 +23,7 @@ import numpy as np
 import optax
 
 from benchmarks.timing import in_turn, isolated, save, timed
-from evidence.devices import over_runs, spread
+from evidence.runtime.devices import over_runs, shard
 from kubku import learners, protocol
 from kubku.base_states import Training
 from kubku.halo import QUERIES, Learner, Sample, Statement
@@ -124,7 +124,7 @@ FLOOR_SAMPLES = 2048
 def products(chunk: int) -> Floor:
     """16 per-sample products for each of `FLOOR_SAMPLES` samples, in chunks."""
     n = FLOOR_SAMPLES
-    a = spread(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 16, 128)))
+    a = shard(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 16, 128)))
     b = jax.random.normal(jax.random.key(1), (chunk, 128, 128)) / 11
 
     def chain(b: jax.Array, a: jax.Array) -> jax.Array:
@@ -136,7 +136,7 @@ def products(chunk: int) -> Floor:
 def passes(chunk: int) -> Floor:
     """64 passes for each sample over 64 neurons of 16 slots: a comparison, a choice, two others."""
     n = FLOOR_SAMPLES
-    start = spread(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 64, 16)))
+    start = shard(jax.random.normal(jax.random.key(0), (n // chunk, chunk, 64, 16)))
 
     def chain(limit: jax.Array, x: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 64, lambda _, x: jnp.where(x > limit, x * limit, x + limit), x)

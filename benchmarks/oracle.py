@@ -21,12 +21,13 @@ import pyshacl
 import rdflib
 
 from epistemic.cards import write_cards
-from epistemic.decks import CardSettings, make_cards
-from epistemic.graph import Graph, literal, rdflib_term, split_literal
-from epistemic.lookup import contains
-from epistemic.oracle import LARGEST_BATCH, Oracle
-from epistemic.synthetic import BASE, make_synthetic, synthetic_domain
-from evidence.runs import manifest, write_json
+from epistemic.decks.deck import CardSettings, make_cards
+from epistemic.decks.synthetic import BASE, make_synthetic, synthetic_domain
+from epistemic.logic.graph import Graph, literal, rdflib_term, split_literal
+from epistemic.logic.lookup import contains
+from epistemic.logic.oracle import LARGEST_BATCH, Oracle
+from evidence.results import Manifest
+from evidence.runtime.files import write_json
 
 RESULTS = Path(__file__).parent / "results" / "oracle.json"
 SIZE = 245_000
@@ -235,7 +236,7 @@ def main(largest: int = SIZES[-1]) -> None:
     }
     for name, part in parts.items():
         result[name] = part()
-        write_json(RESULTS, {**result, "manifest": manifest(settings, [0])})
+        write_json(RESULTS, {**result, "manifest": Manifest.now(settings, [0])})
         print(f"{name}: done", flush=True)
 
 

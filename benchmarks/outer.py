@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from benchmarks.timing import save
-from evidence import devices
+from evidence.runtime import devices
 from kubku import learners
 from kubku.base_states import WORLDS, Outer, Training, outer_loss
 from kubku.outer import OUTER
@@ -61,7 +61,7 @@ def best(rows: list[dict[str, Any]], n: int = 1) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Every trial of every network, then the best two of each, a device each."""
-    devices.prepare()
+    devices.configure()
     slowest_first = sorted(OUTER, key=lambda name: "transformer" not in name)
     wanted: dict[str, list[Outer]] = {
         name: list(READERS if name in learners.CONTEXT else TRIALS) for name in slowest_first

@@ -8,14 +8,14 @@ from typing import Any
 import jax
 
 from benchmarks.timing import isolated, save, timed
-from evidence.devices import over_runs, spread
+from evidence.runtime.devices import over_runs, shard
 from goodharts_jax import make_hyper, make_mode, make_world, ppo
 
 _RUNS, _UPDATES, _REPEATS = 4, 1, 5
 
 
 def main() -> None:
-    """The measurement behind `evidence.devices.over_runs`."""
+    """The measurement behind `evidence.runtime.devices.over_runs`."""
     rows = [isolated(f"benchmarks.population:{how}") for how in ("one_a_core", "side_by_side")]
     for row in rows:
         print(f"  {row['how']:>40}: {row['steps_per_second']:>10,.0f} steps/s")
@@ -24,7 +24,7 @@ def main() -> None:
 
 def one_a_core() -> dict[str, Any]:
     """As `over_runs` does it: a device a core, its runs one after another."""
-    keys = spread(jax.random.split(jax.random.key(0), _RUNS))
+    keys = shard(jax.random.split(jax.random.key(0), _RUNS))
     learners = over_runs(partial(ppo.start, ppo.Plan()))(make_world(), keys)
     lifted = over_runs(_advance, donate=(1,))
     return _rate("a device a core, one run at a time", partial(lifted, _shared()), learners)

@@ -15,7 +15,8 @@ from typing import Any
 
 import jax
 
-from evidence import devices, runs
+from evidence.results import Manifest
+from evidence.runtime import devices, files
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -64,18 +65,22 @@ def isolated(case: str, **arguments: Any) -> dict[str, Any]:
 
 def save(name: str, results: Any, note: str) -> None:
     """Write results beside the machine they were taken on."""
-    record = {"command": f"python -m benchmarks {name}", "note": note, "device": runs.device()}
-    path = runs.write_json(RESULTS / f"{name}.json", {**record, "results": results})
+    record = {
+        "command": f"python -m benchmarks {name}",
+        "note": note,
+        "manifest": Manifest.now({}, []),
+    }
+    path = files.write_json(RESULTS / f"{name}.json", {**record, "results": results})
     print(f"{path.name} written")
 
 
 def _main() -> None:
     case, arguments = sys.argv[1], json.loads(sys.argv[2])
     module, function = case.split(":")
-    devices.prepare(compilation_cache=False)
+    devices.configure(compilation_cache=False)
     result = getattr(importlib.import_module(module), function)(**arguments)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({**runs.plain(result), "peak_mb": round(peak / 1024, 1)}))
+    print(json.dumps({**files.plain(result), "peak_mb": round(peak / 1024, 1)}))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import jax
 
 from benchmarks import purejaxrl
 from benchmarks.timing import isolated, save, timed
-from evidence.devices import over_runs, spread
+from evidence.runtime.devices import over_runs, shard
 from goodharts_jax import make_hyper, make_mode, make_world, ppo
 
 _UPDATES = 8
@@ -44,7 +44,7 @@ def ours(num_runs: int = 1) -> dict[str, Any]:
 def population(num_runs: int) -> dict[str, Any]:
     """Several runs, one device a core."""
     plan, world, hyper, mode = _setting()
-    keys = spread(jax.random.split(jax.random.key(0), num_runs))
+    keys = shard(jax.random.split(jax.random.key(0), num_runs))
     learners = over_runs(partial(ppo.start, plan))(world, keys)
     lifted = over_runs(
         lambda shared, run: ppo.advance(plan, *shared, run, _UPDATES)[0], donate=(1,)

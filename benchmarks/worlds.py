@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.timing import isolated, save, timed
-from evidence.devices import over_runs, spread
+from evidence.runtime.devices import over_runs, shard
 from goodharts_jax import world as physics
 
 _STEPS = 256
@@ -66,9 +66,9 @@ def steps_per_second(num_worlds: int) -> dict[str, Any]:
         (states, checksum), _ = jax.lax.scan(step, (states, checksum), keys)
         return states, checksum, key
 
-    keys = spread(jax.random.split(jax.random.key(0), shards))
+    keys = shard(jax.random.split(jax.random.key(0), shards))
     states = over_runs(settle)(world, keys)
-    checksums = spread(jnp.zeros((shards, share), jnp.uint32))
+    checksums = shard(jnp.zeros((shards, share), jnp.uint32))
     lifted = over_runs(roll, donate=(1,))
     taken = timed(lambda run: lifted(world, run), (states, checksums, keys), repeats=7)
     return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}

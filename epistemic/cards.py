@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from evidence.runs import read_jsonl, write_bytes
+from evidence.runtime.files import read_jsonl, write_bytes
 
 
 class Claim(NamedTuple):
-    """What a card asks about; terms as texts, see `epistemic.graph`."""
+    """What a card asks about; terms as texts, see `epistemic.logic.graph`."""
 
     subj: str
     pred: str

@@ -17,18 +17,18 @@ from pydantic import Field
 from rdflib.namespace import XSD
 
 import epistemic.data
-from epistemic.compilation import with_vocabulary
-from epistemic.constraints import (
+from epistemic.logic.compilation import with_vocabulary
+from epistemic.logic.constraints import (
     Constraint,
     Constraints,
     inverse_name,
     read_constraints,
     symmetric_name,
 )
-from epistemic.draws import Draws
-from epistemic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
-from epistemic.oracle import Oracle
-from evidence.config import Settings, build
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
+from epistemic.logic.oracle import Oracle
+from evidence.runtime.config import Settings, build
 
 
 class PredicateSettings(Settings):

@@ -16,7 +16,7 @@ from rich.progress import track
 from epistemic.cards import Card
 from epistemic.systems.base import Response, System, query_of
 from evidence.answers import Answer
-from evidence.runs import append_jsonl, plain, read_jsonl
+from evidence.runtime.files import append_jsonl, plain, read_jsonl
 
 FIELDS = ("id", "gold", "pred", "pass", "system", "label", "run")
 """What every row of an answers file has; see `evaluate`."""

@@ -17,7 +17,7 @@ from epistemic.cards import Card
 from epistemic.evaluate import read_rows
 from epistemic.systems import NEED_A_MODEL
 from epistemic.systems.language import prompt_with_facts
-from evidence.runs import write_text
+from evidence.runtime.files import write_text
 
 _CHOICES = ("YES", "NO", "UNKNOWN")
 

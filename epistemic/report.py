@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 
 from epistemic.cards import Card, read_cards
 from epistemic.evaluate import read_rows
+from epistemic.scoring.thesis import Thesis, load_thesis, meets
 from epistemic.systems import CONTROLS
-from epistemic.thesis import Thesis, load_thesis, meets
 from evidence import figures, load
-from evidence.report import render
-from evidence.runs import write_text
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.pages import render
+from evidence.runtime.files import write_text
 
 METRICS = {
     "AP": "abstention precision",
@@ -69,7 +69,11 @@ def write_page(folder: str | Path) -> Path:
 
 def measured(entry: Mapping[str, Any] | None) -> Measurement | None:
     """A Measurement out of an entry of results, which may hold a numerator and more beside it."""
-    return None if entry is None else Measurement(*(entry[name] for name in Measurement._fields))
+    return (
+        None
+        if entry is None
+        else Measurement(*(entry[name] for name in Measurement.__dataclass_fields__))
+    )
 
 
 def browser(cards: Sequence[Card], answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

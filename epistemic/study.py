@@ -19,32 +19,33 @@ from typing import Any, Literal
 from pydantic import Field
 from rich.console import Console
 
-from epistemic import assessment, report
-from epistemic.alone import judge_cards
+from epistemic import report
 from epistemic.cards import Card, deck_hash, read_cards, write_cards
-from epistemic.decks import CardSettings, deck_graph, make_cards
+from epistemic.decks.deck import CardSettings, deck_graph, make_cards
+from epistemic.decks.leakage import audit
+from epistemic.decks.near_miss import NearMissSettings, make_near_misses
 from epistemic.domain import Domain, DomainSettings, degrade, find, load_domain
 from epistemic.evaluate import evaluate, read_rows, run_digest
 from epistemic.export import write_lm_eval_task
-from epistemic.graph import Graph
-from epistemic.leakage import audit
-from epistemic.near_miss import NearMissSettings, make_near_misses
-from epistemic.oracle import Oracle
+from epistemic.logic.alone import judge_cards
+from epistemic.logic.graph import Graph
+from epistemic.logic.oracle import Oracle
+from epistemic.scoring import assessment
+from epistemic.scoring.thesis import load_thesis
 from epistemic.systems import NEED_A_MODEL, Setting, System, SystemSettings, build_system
 from epistemic.systems.licence import Licence, Licensed
 from epistemic.systems.replay import Replay
-from epistemic.thesis import load_thesis
 from evidence import load
-from evidence.config import Settings, build
-from evidence.models import Model, ModelSettings, open_model
-from evidence.runs import (
+from evidence.results import Manifest
+from evidence.runtime.config import Settings, build
+from evidence.runtime.files import (
     file_digest,
-    manifest,
     read_jsonl,
     target_digest,
     write_json,
     write_text,
 )
+from evidence.runtime.language_models import Model, ModelSettings, open_model
 
 Stage = Literal["all", "cards", "near_miss", "eval", "metrics", "report", "export"]
 
@@ -76,7 +77,7 @@ class StudySettings(Settings):
       seed: of `random`, the bootstrap and the degraded graphs; decks have seeds of their own.
       deck: a deck that is there already, used instead of making one; None: one is made.
       shacl: validate the whole graph with pySHACL first.
-      compilation_cache: see `evidence.devices.prepare`.
+      compilation_cache: see `evidence.runtime.devices.configure`.
     """
 
     stage: Stage
@@ -341,7 +342,7 @@ class Study:
             scored = self._scored(self._deck("near_miss"), self._folder / "near_miss")
             near = {"deck": self._json("near_miss"), "systems": scored["systems"]}
         results = {
-            "manifest": manifest(self._config, [self._settings.seed]),
+            "manifest": Manifest.now(self._config, [self._settings.seed]),
             "deck": self._json("cards"),
             **self._scored([card for card in cards if card.requires != "graph"], self._folder),
             "needs_graph": self._scored(apart, self._folder) if apart else None,

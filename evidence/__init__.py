@@ -1,6 +1,7 @@
-"""The ground floor: what turns numbers into claims. Imports none of the three wings."""
+"""The ground floor: what turns numbers into claims. Imports none of the three wings, nor JAX."""
 
-from evidence.runs import load
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.results import Results, load
+from evidence.ruling import Condition, Ruling, rule
 
-__all__ = ["Measurement", "load"]
+__all__ = ["Condition", "Measurement", "Results", "Ruling", "load", "rule"]

@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike
 
-from evidence.runs import write_text
+from evidence.runtime.files import write_text
 
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
     "#0072b2",

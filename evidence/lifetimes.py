@@ -13,7 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from evidence.stats import Array, Measurement
+from evidence.measurement import Measurement
+from evidence.stats import Array
 
 
 class SurvivalCurve(NamedTuple):

@@ -17,29 +17,11 @@ import numpy as np
 import scipy  # its parts load when first used: a second and a half that no start has to pay
 from numpy.typing import ArrayLike, NDArray
 
+from evidence.measurement import Measurement
+
 Array = NDArray[np.float64]
 Values = ArrayLike | Sequence[float | None]
 """One value a replicate; None, NaN and infinity mean that it is undefined there."""
-
-
-class Measurement(NamedTuple):
-    """A number as it appears in every results file, table and figure.
-
-    Attributes:
-      value: the estimate, or None where it is undefined (a ratio with total 0).
-      low: lower end of the interval, or None where no interval can be given.
-      high: upper end of the interval, or None.
-      n: how many replicates the interval rests on.
-      unit: the unit of replication, such as "run", "sample" or "subject".
-      method: how the interval was made, such as "t 95%" or "Wilson 95%".
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    unit: str
-    method: str
 
 
 class Comparison(NamedTuple):

@@ -14,9 +14,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from evidence import devices
-from evidence.command import errors_in_a_line
-from evidence.runs import write_json
+from evidence.runtime import devices
+from evidence.runtime.command import errors_in_a_line
+from evidence.runtime.files import write_json
 
 
 @hydra.main(config_path="../conf/epistemic", config_name="config", version_base="1.3")
@@ -30,7 +30,7 @@ def main(config: DictConfig) -> None:
 def run(config: DictConfig, folder: Path) -> None:
     """Run the study in its output folder."""
     plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
-    devices.prepare(plain["compilation_cache"])
+    devices.configure(plain["compilation_cache"])
     # JAX must not be used before this line, and what follows uses it.
     from epistemic import study
 

@@ -14,10 +14,10 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from evidence import devices
-from evidence.command import errors_in_a_line
-from evidence.config import build
-from evidence.report import number, percent
+from evidence.pages import number, percent
+from evidence.runtime import devices, files
+from evidence.runtime.command import errors_in_a_line
+from evidence.runtime.config import build
 from goodharts_jax.settings import Experiment, WorldSettings, read
 
 # Columns of a terminal that has room for intervals.
@@ -47,8 +47,8 @@ def run(config: DictConfig, folder: Path) -> None:
     if not console.is_terminal:
         console.width = _WIDE
     settings = _settings(config, folder)
-    devices.prepare(settings.compilation_cache)
-    console.quiet = not devices.is_first_process()
+    devices.configure(settings.compilation_cache)
+    console.quiet = not files.is_first_process()
     # JAX must not be used before this line, and what follows uses it.
     from goodharts_jax import study
 

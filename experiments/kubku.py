@@ -15,10 +15,10 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from evidence import devices
-from evidence.command import errors_in_a_line
-from evidence.report import number
-from evidence.runs import write_json
+from evidence.pages import number
+from evidence.runtime import devices
+from evidence.runtime.command import errors_in_a_line
+from evidence.runtime.files import write_json
 
 
 @hydra.main(config_path="../conf/kubku", config_name="config", version_base="1.3")
@@ -33,7 +33,7 @@ def run(config: DictConfig, folder: Path) -> None:
     """Run the study in its output folder."""
     console = Console()
     plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
-    devices.prepare(plain["compilation_cache"])
+    devices.configure(plain["compilation_cache"])
     # JAX must not be used before this line, and what follows uses it.
     from kubku import report, results
     from kubku.settings import read

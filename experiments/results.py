@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 import evidence
-from evidence.command import errors_in_a_line
-from evidence.report import UNDEFINED, number
-from evidence.runs import write_json
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.pages import UNDEFINED, number
+from evidence.runtime.command import errors_in_a_line
+from evidence.runtime.files import write_json
 
 # By the part of its results that only this wing writes: the function that draws a folder's page.
 _PAGES = {
@@ -140,10 +140,10 @@ def measurements(
         if not isinstance(entry, Mapping) or name in _SECOND_OPINIONS:
             continue
         here = (*place, name)
-        if set(Measurement._fields) <= set(entry):
+        if set(Measurement.__dataclass_fields__) <= set(entry):
             # The level that merely says that intervals follow tells a reader nothing.
             told = ".".join(part for part in here if part != "intervals")
-            yield told, Measurement(*(entry[field] for field in Measurement._fields))
+            yield told, Measurement(*(entry[field] for field in Measurement.__dataclass_fields__))
         else:
             yield from measurements(entry, here)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidence import stats
-from evidence.runs import plain
+from evidence.runtime.files import plain
 from goodharts_jax import thesis, verification
 
 # What may differ between results that are joined: which runs they hold, and how they were run.

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from evidence import progress, runs
-from evidence.devices import is_first_process
+from evidence.runtime import files, progress
+from evidence.runtime.files import is_first_process
 from goodharts_jax.population import Observer
 from goodharts_jax.settings import Experiment
 
@@ -70,7 +70,7 @@ def _log(labels: Labels, steps: int, path: Path) -> Observer:
             taken = (first_update + update + 1) * steps
             for run, (mode, seed) in enumerate(labels):
                 numbers = {name: float(column[run, update]) for name, column in history.items()}
-                runs.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
+                files.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
 
     return observe
 

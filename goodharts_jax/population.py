@@ -20,15 +20,15 @@ import numpy as np
 import orbax.checkpoint as ocp
 from flax import struct
 
-from evidence.devices import (
+from evidence.runtime.devices import (
     at_one_time,
-    gather,
-    is_first_process,
+    fetch,
     is_key,
     over_runs,
     same_in_all_processes,
-    spread,
+    shard,
 )
+from evidence.runtime.files import is_first_process
 from goodharts_jax import ppo, survival
 from goodharts_jax import world as physics
 from goodharts_jax.modes import NUM_CHANNELS, Mode, stack
@@ -122,31 +122,31 @@ def train(
     num_runs = len(keys)
     begin = over_runs(lambda shared, key: ppo.start(plan, shared, _keys(key)[0]))
     go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
-    runs = spread({"mode": modes, "key": keys})
+    runs = shard({"mode": modes, "key": keys})
     learners = begin(world, runs["key"])
     runs["initial"] = jax.tree.map(jnp.copy, learners.params)
     history: dict[str, np.ndarray] = {}
     watches: list[Watch] = []
     done = 0
     with _Checkpoints(folder) as checkpoints:
-        kept = checkpoints.latest(partial(gather, learners, num_runs))
+        kept = checkpoints.latest(partial(fetch, learners, num_runs))
         if kept is not None:
             done, found, history, watches = kept
-            learners = spread(found)
+            learners = shard(found)
             observe(0, history)
         while done < num_updates:
             learners, *news = go_on((world, watch_world, hyper), runs, learners)
-            chunk, watch = gather(news, num_runs)
+            chunk, watch = fetch(news, num_runs)
             done += chunk_updates
             history = {
                 name: np.concatenate([*([history[name]] if history else []), chunk[name]], axis=1)
                 for name in chunk
             }
             watches.append(watch)
-            checkpoints.save(done, partial(gather, learners, num_runs), history, watches)
+            checkpoints.save(done, partial(fetch, learners, num_runs), history, watches)
             observe(done - chunk_updates, chunk)
     looks = jax.tree.map(lambda *w: np.stack(w, axis=1), *watches)
-    return Trained(gather(learners, num_runs), history, looks)
+    return Trained(fetch(learners, num_runs), history, looks)
 
 
 def _chunk(plan: ppo.Plan, num_updates: int, shared: Any, run: Any, learner: ppo.Learner):
@@ -292,7 +292,7 @@ def prepare(
         return survival.forage(world, policy, unit["lives"], key, chunk, steps_per_world)
 
     host_units, source = _units(contenders, kinds, blocks)
-    step, units = over_runs(forage), spread(host_units)
+    step, units = over_runs(forage), shard(host_units)
     units["lives"] = over_runs(settle)(world, units)
     prepared = Prepared(world, step, units, source, blocks, size, chunk, steps_per_world)
     step.compile(_shared(world, 1.0, 0), units | {"params": _params(prepared, contenders)})
@@ -319,10 +319,10 @@ def evaluate(
     total: Tally | None = None
     for time in range(prepared.steps_per_world // prepared.chunk):
         units["lives"], counted = prepared.step(_shared(prepared.world, temperature, time), units)
-        total = survival.add(total, gather(counted, num_units))
+        total = survival.add(total, fetch(counted, num_units))
         report(prepared.chunk * prepared.block_worlds * num_units)
 
-    lives = gather(units["lives"], num_units)
+    lives = fetch(units["lives"], num_units)
 
     def census(i: int) -> Census:
         tally, left = jax.tree.map(lambda x: x[i], (total, lives))
@@ -353,7 +353,7 @@ def _params(prepared: Prepared, contenders: Mapping[str, Contender]) -> Any:
         hosts = [np.zeros(x.shape, x.dtype) if _is_shape(x) else np.asarray(x) for x in rows]
         return np.concatenate(hosts)[prepared.source]
 
-    return spread(jax.tree.map(of_units, *trained))
+    return shard(jax.tree.map(of_units, *trained))
 
 
 def _is_shape(leaf: Any) -> bool:

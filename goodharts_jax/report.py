@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 import evidence
-from evidence import devices, figures, report, runs, stats
-from evidence.stats import Measurement
+from evidence import figures, pages, stats
+from evidence.measurement import Measurement
+from evidence.runtime import files
 from goodharts_jax import thesis
 from goodharts_jax.world import MOVES
 
@@ -64,7 +65,7 @@ def write(folder: str | Path, *, full: bool = True) -> Path:
       FileNotFoundError: the folder holds no results.
     """
     folder = Path(folder)
-    if not devices.is_first_process():
+    if not files.is_first_process():
         return folder / "report.html"
     results = evidence.load(folder)
     recorded = folder / "replay.json"
@@ -72,8 +73,8 @@ def write(folder: str | Path, *, full: bool = True) -> Path:
     drawn = draw(results, full=full)
     for name, figure in drawn.items():
         figures.save(figure, folder / "figures", name)
-    runs.write_text(folder / "report.md", to_markdown(results, drawn, full=full))
-    return runs.write_text(folder / "report.html", to_html(results, drawn, replay, full=full))
+    files.write_text(folder / "report.md", to_markdown(results, drawn, full=full))
+    return files.write_text(folder / "report.html", to_html(results, drawn, replay, full=full))
 
 
 def draw(results: Results, *, full: bool = True) -> dict[str, Figure]:
@@ -91,14 +92,14 @@ def to_html(
 ) -> str:
     """The self-contained page."""
     inline = {name: figures.svg(figure) for name, figure in drawn.items()}
-    return report.render(
+    return pages.render(
         "goodharts_jax", "report.html", figures=inline, replay=replay, **_context(results, full)
     )
 
 
 def to_markdown(results: Results, drawn: Mapping[str, Figure], *, full: bool = True) -> str:
     """The same content as Markdown, with its figures as files in `figures/`."""
-    return report.render("goodharts_jax", "report.md", figures=drawn, **_context(results, full))
+    return pages.render("goodharts_jax", "report.md", figures=drawn, **_context(results, full))
 
 
 # The columns of the performance table: heading, metric, how it is printed, whether a short page
@@ -148,7 +149,7 @@ def _context(results: Results, full: bool) -> dict[str, Any]:
         "spoken": _spoken,
         "tested": list(dict.fromkeys(row["metric"] for row in results.get("comparisons") or [])),
         "kinds": {metric: (heading, kind) for heading, metric, kind, _ in _COLUMNS},
-        "yes_no": {True: "yes", False: "no", None: report.UNDEFINED}.get,
+        "yes_no": {True: "yes", False: "no", None: pages.UNDEFINED}.get,
         "colours": {name: _look(name)["color"] for name in modes},
         "published": [
             (name, dict(zip(_PUBLISHED_METRICS, row, strict=True)))
@@ -652,7 +653,7 @@ def _heat(
     middle = np.nanmean([mesh.norm.vmin, mesh.norm.vmax])
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
-            text = report.number(value, 2 if abs(value) < 10 else 0)
+            text = pages.number(value, 2 if abs(value) < 10 else 0)
             axes.text(
                 column + 0.5,
                 row + 0.5,

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
 
-from evidence.config import Settings, build
+from evidence.runtime.config import Settings, build
 from goodharts_jax.modes import Mode, make_mode, stack
 from goodharts_jax.networks import ActorCritic
 from goodharts_jax.phase import cell_mode

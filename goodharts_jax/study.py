@@ -25,11 +25,13 @@ import yaml
 from jax.tree_util import Partial
 from rich.console import Console
 
-from evidence import devices, progress, runs, stats
+from evidence import stats
+from evidence.runtime import devices, files, progress
 from goodharts_jax import phase, population, ppo, render, survival, thesis, verification
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
 from goodharts_jax.population import Contender, Prepared, Trained
+from goodharts_jax.results import Manifest
 from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment, WorldSettings, read, runs_of
 from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, World
@@ -65,12 +67,12 @@ def conduct(
     started = time.perf_counter()
     study = Study(settings, folder, judged_in.build(), console)
     _plan_memory(study)
-    runs.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
+    files.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
     with _aside(study) as aside:
         trained, train_seconds = _timed(partial(_train, study, aside))
         find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
         results, judge_seconds = _timed(partial(find, study, trained, aside))
-    manifest = runs.manifest(
+    manifest = Manifest.now(
         settings.model_dump() | {"evaluation_world": judged_in.model_dump()},
         settings.seeds,
         survival_horizon=settings.horizon,
@@ -81,7 +83,7 @@ def conduct(
         },
     )
     results = {"manifest": manifest, **results}
-    runs.write_json(folder / "results.json", results, schema())
+    files.write_json(folder / "results.json", results, schema())
     full = settings.full_report
     from goodharts_jax import report  # has been loaded aside
 
@@ -310,8 +312,8 @@ def _modes(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
     """The table of modes, what is made of it, and a replay."""
     counted = _evaluate(study, trained, aside)
     modes = _tabulate(study, counted, trained)
-    replay = runs.plain(_replay(study, trained))
-    runs.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
+    replay = files.plain(_replay(study, trained))
+    files.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
     lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
     return {"modes": modes, "logrank": thesis.logrank(lives), **_judge(study, trained, modes)}
 

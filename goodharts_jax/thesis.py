@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.resources
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -19,8 +20,8 @@ from omegaconf import OmegaConf
 from pydantic import model_validator
 
 from evidence import lifetimes, stats
-from evidence.config import Settings, build
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.runtime.config import Settings, build
 from goodharts_jax.world import FOOD, POISON
 
 Modes = Mapping[str, Mapping[str, Any]]
@@ -201,7 +202,7 @@ def _death_rate_ratio(proxy: Runs, truth: Runs) -> Measurement:
     if len(truth) and not denominator.any():
         most = 1000 * -math.log(0.025) / _column(truth, "total_steps").sum()
         bound = _measure(stats.ratio_interval, numerator, np.full(len(truth), most))
-        return bound._replace(method=f"{bound.method}; a bound, no deaths in the denominator")
+        return replace(bound, method=f"{bound.method}; a bound, no deaths in the denominator")
     return _measure(stats.ratio_interval, numerator, denominator)
 
 

@@ -13,7 +13,7 @@ from flax import struct
 from numpy.typing import ArrayLike
 
 from evidence import stats
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
 from goodharts_jax.seekers import Policy
 from goodharts_jax.world import FOOD, MOVES, POISON
 

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import orbax.checkpoint as ocp
 
 import kubku
-from evidence.devices import at_once
-from evidence.runs import target_digest
+from evidence.runtime.devices import at_once
+from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, Outer, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import optax
 from pydantic import Field
 
-from evidence.config import Settings
-from evidence.devices import at_once
+from evidence.runtime.config import Settings
+from evidence.runtime.devices import at_once
 from kubku.halo import Kind, Learner, Sample, Samples, State
 
 Learn = Callable[[State, Sample], State]

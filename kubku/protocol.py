@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evidence.devices import at_once, gather, over_runs, spread
+from evidence.runtime.devices import at_once, fetch, over_runs, shard
 from kubku.halo import Learner, Sample, Samples, State, Statement, decide
 from kubku.scoring import Scores, score
 
@@ -50,8 +50,8 @@ def reset_to_base(
     num_samples = samples.label.shape[0]
     block = min(at_once(learner.chunk), num_samples)
     expose = _exposing(learner.learn, learner.answer, block)
-    told_and_asked = spread((samples, samples.query if asked is None else asked), block=block)
-    return gather(expose(state, *told_and_asked), num_samples)
+    told_and_asked = shard((samples, samples.query if asked is None else asked), block=block)
+    return fetch(expose(state, *told_and_asked), num_samples)
 
 
 @cache

@@ -9,8 +9,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from evidence import figures, load
-from evidence.report import render
-from evidence.runs import write_text
+from evidence.pages import render
+from evidence.runtime.files import write_text
 from kubku.learners import ABLATED, CONTEXT, CONTROLS, GRADIENT, GROWNET, REPLAY
 
 Results = Mapping[str, Any]

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from evidence.config import Settings, build
-from evidence.models import ModelSettings
+from evidence.runtime.config import Settings, build
+from evidence.runtime.language_models import ModelSettings
 from kubku import learners
 from kubku.base_states import Training
 from kubku.tasks import FAMILIES

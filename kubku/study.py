@@ -22,9 +22,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from evidence.devices import side_by_side
-from evidence.models import open_model
-from evidence.runs import file_digest, target_digest, write_json
+from evidence.runtime.devices import side_by_side
+from evidence.runtime.files import file_digest, target_digest, write_json
+from evidence.runtime.language_models import open_model
 from kubku import learners, measures, protocol
 from kubku.base_cache import BaseCache, code_digest, outer_of, started
 from kubku.base_states import WORLDS, keys

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evidence import stats
-from evidence.config import Settings
+from evidence.runtime.config import Settings
 
 RESAMPLES = 2000
 

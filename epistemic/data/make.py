@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from evidence.runs import write_text
+from evidence.runtime.files import write_text
 
 HERE = Path(__file__).parent
 BASE = "https://example.org/geo#"

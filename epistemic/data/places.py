@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from epistemic.data.make import BASE
-from epistemic.graph import LABEL, TYPE, literal
-from evidence.runs import write_text
+from epistemic.logic.graph import LABEL, TYPE, literal
+from evidence.runtime.files import write_text
 
 
 def places(geonames: Any) -> Iterator[tuple[str, str, str]]:

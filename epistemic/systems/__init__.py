@@ -13,8 +13,8 @@ from pydantic import Field, field_validator
 
 from epistemic.cards import Card
 from epistemic.domain import Domain
-from epistemic.graph import Graph
-from epistemic.oracle import Oracle
+from epistemic.logic.graph import Graph
+from epistemic.logic.oracle import Oracle
 from epistemic.systems.base import Masked, Query, Response, System, query_of
 from epistemic.systems.controls import Always, EntailedNo, Random, Surface
 from epistemic.systems.language import Asked, GraphFacts, card_facts
@@ -22,8 +22,8 @@ from epistemic.systems.licence import Context, Licence, Licensed
 from epistemic.systems.replay import Replay
 from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM, Retriever, corpus_of
 from evidence.answers import Answer
-from evidence.config import Settings
-from evidence.models import Model
+from evidence.runtime.config import Settings
+from evidence.runtime.language_models import Model
 
 __all__ = [
     "CONTROLS",

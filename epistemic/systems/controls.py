@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold
 
 from epistemic.cards import Card
-from epistemic.leakage import SurfaceClassifier
+from epistemic.decks.leakage import SurfaceClassifier
 from epistemic.systems.base import Query, Response
 from evidence.answers import Answer
 

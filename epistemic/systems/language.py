@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from epistemic.domain import Domain
-from epistemic.graph import Graph, neighbourhood
+from epistemic.logic.graph import Graph, neighbourhood
 from epistemic.systems.base import Query, Response
 from evidence.answers import Answer, read
-from evidence.models import Model, Reply, digest
+from evidence.runtime.language_models import Model, Reply, digest
 
 Finder = Callable[[Sequence[Query]], list[list[str]]]
 """Facts for each query, most relevant first."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from epistemic.alone import judge_cards
 from epistemic.cards import Card
-from epistemic.constraints import Constraints
-from epistemic.lookup import Verdict
-from epistemic.oracle import Oracle
+from epistemic.logic.alone import judge_cards
+from epistemic.logic.constraints import Constraints
+from epistemic.logic.lookup import Verdict
+from epistemic.logic.oracle import Oracle
 from epistemic.systems.base import Query, Response, System
 from evidence.answers import Answer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from epistemic.systems.base import Query, Response
 from evidence.answers import Answer, read
-from evidence.runs import read_jsonl
+from evidence.runtime.files import read_jsonl
 
 
 class Replay:

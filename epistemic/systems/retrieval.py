@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from epistemic.domain import Domain
-from epistemic.graph import LABEL, TYPE, Graph
+from epistemic.logic.graph import LABEL, TYPE, Graph
 from epistemic.systems.base import Query
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from evidence.answers import Answer
-from evidence.devices import for_each
+from evidence.runtime.devices import for_each
 from kubku.base_states import withheld
 from kubku.grownet import growth, memory
 from kubku.grownet.growth import Layer, LayerRule

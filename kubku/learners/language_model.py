@@ -9,7 +9,7 @@ import numpy as np
 
 from evidence import answers
 from evidence.answers import Answer
-from evidence.models import Model
+from evidence.runtime.language_models import Model
 from kubku.halo import Samples, Statement
 from kubku.tasks import Family, say, story
 

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from evidence.devices import at_once, for_each
+from evidence.runtime.devices import at_once, for_each
 from kubku.halo import (
     ATTRIBUTES,
     BASE,

@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from evidence.runs import read_jsonl, write_text
+from evidence.runtime.files import read_jsonl, write_text
 from kubku.halo import (
     ATTRIBUTES,
     BASE,

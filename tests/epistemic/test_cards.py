@@ -13,17 +13,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from epistemic.alone import judge_cards
 from epistemic.cards import Card, Claim, Statement, deck_hash, read_cards, write_cards
-from epistemic.constraints import read_constraints
-from epistemic.decks import CardSettings, make_cards
+from epistemic.decks.deck import CardSettings, make_cards
+from epistemic.decks.layouts import LAYOUTS
+from epistemic.decks.synthetic import synthetic_domain
 from epistemic.domain import DomainSettings, built_in, degrade, load_domain
-from epistemic.draws import Draws
-from epistemic.graph import literal
-from epistemic.layouts import LAYOUTS
-from epistemic.lookup import Verdict
-from epistemic.oracle import Oracle
-from epistemic.synthetic import synthetic_domain
+from epistemic.logic.alone import judge_cards
+from epistemic.logic.constraints import read_constraints
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import literal
+from epistemic.logic.lookup import Verdict
+from epistemic.logic.oracle import Oracle
 
 
 def named(name: str):
@@ -236,7 +236,7 @@ def test_what_is_withheld_is_unknown_not_denied(made):
 def test_the_same_seed_gives_the_same_bytes_under_any_hash_seed():
     code = (
         "from epistemic.cards import deck_hash\n"
-        "from epistemic.decks import CardSettings, make_cards\n"
+        "from epistemic.decks.deck import CardSettings, make_cards\n"
         "from epistemic.domain import built_in, load_domain\n"
         "deck = make_cards(load_domain(built_in('rivers')), CardSettings(per_type=20))\n"
         "print(deck_hash(deck.cards), deck.graph.digest)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epistemic.constraints import Constraint, read_constraints
+from epistemic.logic.constraints import Constraint, read_constraints
 
 X = "http://x/"
 PREFIXES = """@prefix : <http://x/> . @prefix sh: <http://www.w3.org/ns/shacl#> .

@@ -9,7 +9,7 @@ import pytest
 import rdflib
 import rdflib.compare
 
-from epistemic.graph import (
+from epistemic.logic.graph import (
     LABEL,
     Graph,
     canonical,

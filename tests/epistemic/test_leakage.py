@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from epistemic.cards import Card, Claim, read_cards
-from epistemic.decks import CardSettings, make_cards
+from epistemic.decks.deck import CardSettings, make_cards
+from epistemic.decks.leakage import GOLDS, SurfaceClassifier, audit, masked, published_rule
 from epistemic.domain import built_in, find, load_domain
-from epistemic.leakage import GOLDS, SurfaceClassifier, audit, masked, published_rule
 
 
 @pytest.fixture(scope="module", params=["countries", "rivers"])

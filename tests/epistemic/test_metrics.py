@@ -5,8 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epistemic import metrics
-from epistemic.metrics import CONVENTIONS, beside, measure, published, resample, seed, strict
+from epistemic.scoring import metrics
+from epistemic.scoring.metrics import (
+    CONVENTIONS,
+    beside,
+    measure,
+    published,
+    resample,
+    seed,
+    strict,
+)
 
 NO, UNKNOWN, YES, INVALID, ERROR = range(5)
 

@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from epistemic.alone import judge_cards
+from epistemic.decks.near_miss import Near, NearMissSettings, make_near_misses
 from epistemic.domain import built_in, load_domain
-from epistemic.graph import LABEL, Graph, literal
-from epistemic.near_miss import Near, NearMissSettings, make_near_misses
-from epistemic.oracle import Oracle
+from epistemic.logic.alone import judge_cards
+from epistemic.logic.graph import LABEL, Graph, literal
+from epistemic.logic.oracle import Oracle
 
 X = "http://x/"
 

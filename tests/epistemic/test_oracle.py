@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.agreement import PREFIXES, X, compare, membership
-from epistemic.constraints import BOUNDS, Constraints, read_constraints
-from epistemic.graph import TYPE, Graph, literal
-from epistemic.lookup import Verdict, judge
-from epistemic.oracle import Oracle
-from epistemic.synthetic import make_synthetic
+from epistemic.decks.synthetic import make_synthetic
+from epistemic.logic.constraints import BOUNDS, Constraints, read_constraints
+from epistemic.logic.graph import TYPE, Graph, literal
+from epistemic.logic.lookup import Verdict, judge
+from epistemic.logic.oracle import Oracle
 
 E, C, U = Verdict.ENTAILED, Verdict.CONTRADICTORY, Verdict.UNKNOWN
 
@@ -204,8 +204,8 @@ def test_a_graph_without_constraints_contradicts_nothing():
 def test_sharding_over_devices_changes_nothing(on_devices):
     code = (
         "import numpy as np\n"
-        "from epistemic.oracle import Oracle\n"
-        "from epistemic.synthetic import make_synthetic\n"
+        "from epistemic.logic.oracle import Oracle\n"
+        "from epistemic.decks.synthetic import make_synthetic\n"
         "made = make_synthetic(2_000, planted=0.1)\n"
         "oracle = Oracle(made.graph, made.constraints)\n"
         "claims = np.repeat(oracle.graph.triples[:333], 3, axis=0)\n"

@@ -7,14 +7,15 @@ import shutil
 
 import pytest
 
-from epistemic.assessment import assess, plain_metrics, schema
 from epistemic.cards import deck_hash, write_cards
 from epistemic.evaluate import evaluate
 from epistemic.report import MOST_CARDS, browser, meets, write_page
+from epistemic.scoring.assessment import assess, plain_metrics, schema
+from epistemic.scoring.thesis import load_thesis
 from epistemic.systems.base import Response
-from epistemic.thesis import load_thesis
 from evidence.answers import Answer
-from evidence.runs import manifest, write_json
+from evidence.results import Manifest
+from evidence.runtime.files import write_json
 
 EVIL = "<script>window.stolen = 1</script><img src=x onerror='window.stolen = 2'>"
 
@@ -50,7 +51,7 @@ def write_run(folder, cards, systems):
     }
     four = next(iter(scored["systems"].values()))["conventions"]["seed"]
     results = {
-        "manifest": manifest({"seed": 0}, [0]),
+        "manifest": Manifest.now({"seed": 0}, [0]),
         "deck": deck,
         **scored,
         "needs_graph": None,

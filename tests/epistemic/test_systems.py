@@ -15,9 +15,9 @@ from epistemic.systems.licence import Licensed
 from epistemic.systems.replay import Replay
 from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM
 from evidence.answers import Answer
-from evidence.config import build
-from evidence.models import Reply, digest
-from evidence.runs import read_jsonl
+from evidence.runtime.config import build
+from evidence.runtime.files import read_jsonl
+from evidence.runtime.language_models import Reply, digest
 
 YES, NO, UNKNOWN, INVALID, ERROR = (
     Answer.YES,

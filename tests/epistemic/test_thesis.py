@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from epistemic import metrics
-from epistemic.thesis import is_ideal, judge, load_thesis
-from evidence.stats import Measurement
+from epistemic.scoring import metrics
+from epistemic.scoring.thesis import is_ideal, judge, load_thesis
+from evidence.measurement import Measurement
 
 THESIS = load_thesis()
 

@@ -2,8 +2,8 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import Field, model_validator
 
-from evidence.command import errors_in_a_line
-from evidence.config import Settings, build
+from evidence.runtime.command import errors_in_a_line
+from evidence.runtime.config import Settings, build
 
 
 class World(Settings):

@@ -2,7 +2,7 @@
 
 JOBS = """
 import threading, jax, numpy as np
-from evidence.devices import gather, over_runs, side_by_side, spread
+from evidence.runtime.devices import fetch, over_runs, side_by_side, shard
 
 doubled = over_runs(lambda shared, run: shared * run)
 seen, both = [], threading.Barrier(2)
@@ -11,8 +11,8 @@ def job(it):
     number, program = it
     if number < LOCKSTEP:
         both.wait(60)  # two are under way at one time, or this times out
-    runs = spread(np.arange(4.0))
-    assert (gather(doubled(2.0, runs), 4) == 2 * np.arange(4)).all()
+    runs = shard(np.arange(4.0))
+    assert (fetch(doubled(2.0, runs), 4) == 2 * np.arange(4)).all()
     assert (doubled(2.0, runs).devices() == {jax.config.jax_default_device}), runs.devices()
     seen.append((number, program, jax.config.jax_default_device.id))
 """
@@ -26,7 +26,7 @@ LOCKSTEP = 20
 side_by_side(job, [(i, i % 2) for i in range(20)], lambda it: it[1])
 assert sorted(number for number, _, _ in seen) == list(range(20))
 print(len({(program, device) for _, program, device in seen}))
-print(len(spread(np.arange(4.0)).devices()))
+print(len(shard(np.arange(4.0)).devices()))
 """,
         2,
     )
@@ -51,7 +51,7 @@ def test_the_first_error_ends_it_and_is_raised(on_devices):
     lines = on_devices(
         """
 import time
-from evidence.devices import side_by_side
+from evidence.runtime.devices import side_by_side
 
 done = []
 def job(number):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import lifetimes, stats
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
 
 RNG = np.random.default_rng(7)
 

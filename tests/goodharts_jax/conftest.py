@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from jax.tree_util import Partial
 
-from evidence import runs, stats
+from evidence import stats
+from evidence.runtime import files
 from goodharts_jax import render, thesis, verification, world
+from goodharts_jax.results import Manifest
 
 HORIZON = 500
 # Efficiency, deaths and items eaten per 1,000 steps, share of deaths by poison.
@@ -55,7 +57,7 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
     modes = {name: _mode(draw, seeds, name in SCRIPTED, *rates) for name, rates in RATES.items()}
     stated = thesis.load_thesis()
     results = {
-        "manifest": runs.manifest(
+        "manifest": Manifest.now(
             CONFIGURATION,
             seeds,
             survival_horizon=HORIZON,
@@ -84,7 +86,7 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
             "tolerance": 1e-4,
             "agree": True,
         }
-    return runs.plain(results)
+    return files.plain(results)
 
 
 def _mode(draw, seeds, scripted, efficiency, deaths, eaten, by_poison) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from evidence import runs
+from evidence.runtime import files
 from goodharts_jax import report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -46,7 +46,7 @@ def page_path(results, replay, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     drawn = {"survival": report.survival(results)}
     text = report.to_html(results, drawn, replay, full=False)
-    return runs.write_text(folder / "report.html", text)
+    return files.write_text(folder / "report.html", text)
 
 
 @pytest.fixture

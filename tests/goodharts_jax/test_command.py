@@ -17,7 +17,7 @@ import pytest
 
 import evidence
 import goodharts_jax
-from evidence import runs
+from evidence.runtime import files
 from experiments import goodhart
 from goodharts_jax import study
 
@@ -83,7 +83,7 @@ def interrupted(command):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
-    kept = list(runs.read_jsonl(log))
+    kept = list(files.read_jsonl(log))
     return folder, process.returncode, errors, kept
 
 
@@ -140,7 +140,7 @@ def test_no_argument_compares_proxy_and_ground_truth(finished):
 
 def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
     folder, _, _, kept = interrupted
-    lines = list(runs.read_jsonl(folder / "metrics.jsonl", ("mode", "seed", "steps", "reward")))
+    lines = list(files.read_jsonl(folder / "metrics.jsonl", ("mode", "seed", "steps", "reward")))
     assert lines[: len(kept)] == kept
     taken = {(line["mode"], line["seed"], line["steps"]) for line in lines}
     assert len(lines) == len(taken) == 6 * 8

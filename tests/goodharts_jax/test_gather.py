@@ -3,7 +3,7 @@ import copy
 import pytest
 
 import evidence
-from evidence import runs
+from evidence.runtime import files
 from experiments import results as command
 from goodharts_jax.gather import gather
 
@@ -65,7 +65,7 @@ def test_a_mode_that_means_two_things_is_not_joined(results, sweep):
 
 
 def written(folder, results):
-    runs.write_json(folder / "results.json", results)
+    files.write_json(folder / "results.json", results)
     return str(folder)
 
 

@@ -16,8 +16,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from rich.console import Console
 
-from evidence import runs
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.runtime import files
 from goodharts_jax import phase, report, study
 from goodharts_jax.population import WATCHED_STEPS
 from goodharts_jax.settings import read
@@ -80,9 +80,11 @@ def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypat
 
     resumed, alone = conduct(folder), conduct(tmp_path / "alone")
     for part in ("phase_diagram", "modes", "warnings"):
-        assert runs.plain(resumed[part]) == runs.plain(alone[part])
+        assert files.plain(resumed[part]) == files.plain(alone[part])
     assert len(resumed["phase_diagram"]) == 2 * 4
-    whole = [list(runs.read_jsonl(path / "metrics.jsonl")) for path in (folder, tmp_path / "alone")]
+    whole = [
+        list(files.read_jsonl(path / "metrics.jsonl")) for path in (folder, tmp_path / "alone")
+    ]
     assert whole[0] == whole[1] and len(whole[0]) > lines
 
 

@@ -20,8 +20,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from jax.tree_util import Partial
 
-from evidence import devices, runs
-from evidence.devices import gather, over_runs, spread
+from evidence.runtime import devices, files
+from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import (
     ActorCritic,
     Plan,
@@ -148,7 +148,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tm
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    before = [line["first_update"] for line in runs.read_jsonl(log)]
+    before = [line["first_update"] for line in files.read_jsonl(log)]
     assert before == list(range(0, CHUNK * len(before), CHUNK))
     assert len(before) < UPDATES // CHUNK
 
@@ -319,8 +319,8 @@ def _spread(path):
     found = {"devices": np.array(jax.device_count()), "processes": np.array(jax.process_count())}
     for size in (1, 3, 8, 11):
         run = over_runs(lambda shared, x, y: (shared * x + y.sum(), y), donate=(2,))
-        x, y = spread((np.arange(size, dtype=np.float32), np.ones((size, 4), np.float32)))
-        scaled, kept = gather(run(jnp.float32(3), x, y), size)
+        x, y = shard((np.arange(size, dtype=np.float32), np.ones((size, 4), np.float32)))
+        scaled, kept = fetch(run(jnp.float32(3), x, y), size)
         np.testing.assert_array_equal(scaled, 3 * np.arange(size) + 4)
         np.testing.assert_array_equal(kept, np.ones((size, 4)))
     modes, folder = [TRUTH] * 5 + [PROXY] * 5, path.parent / "checkpoints"
@@ -336,7 +336,7 @@ def _spread(path):
 def _train(folder):
     def observe(first_update, history):
         record = {"first_update": first_update, "reward": history["reward"]}
-        runs.append_jsonl(folder / "metrics.jsonl", record)
+        files.append_jsonl(folder / "metrics.jsonl", record)
 
     learn(folder=folder / "checkpoints", observe=observe)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from evidence import runs
+from evidence.runtime import files
 from goodharts_jax import render, report, thesis, world
 
 SCHEMA = json.loads(
@@ -33,8 +33,8 @@ SHORT = {"performance", "survival", "consumption", "learning"}
 def folder(results, replay, tmp_path_factory):
     """A results folder with its full page."""
     folder = tmp_path_factory.mktemp("run")
-    runs.write_json(folder / "results.json", results, SCHEMA)
-    runs.write_json(folder / "replay.json", replay)
+    files.write_json(folder / "results.json", results, SCHEMA)
+    files.write_json(folder / "replay.json", replay)
     report.write(folder)
     return folder
 
@@ -289,4 +289,4 @@ def test_a_results_file_that_breaks_the_schema_is_refused(results, tmp_path):
     broken = copy.deepcopy(results)
     del broken["modes"]["proxy"]["runs"][0]["deaths_per_1k_steps"]
     with pytest.raises(ValueError, match=r"modes\.proxy\.runs\[0\].*deaths_per_1k_steps"):
-        runs.write_json(tmp_path / "results.json", broken, SCHEMA)
+        files.write_json(tmp_path / "results.json", broken, SCHEMA)

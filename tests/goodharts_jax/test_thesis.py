@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evidence.runs import plain
+from evidence.runtime.files import plain
 from goodharts_jax import thesis
 from goodharts_jax.thesis import Condition
 

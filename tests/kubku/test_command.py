@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from evidence.answers import Answer
-from evidence.models import digest
+from evidence.runtime.language_models import digest
 from kubku import results
 from kubku.learners.language_model import prompts
 from kubku.settings import read

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from evidence.answers import Answer
-from evidence.models import Reply
+from evidence.runtime.language_models import Reply
 from kubku.learners import language_model
 from kubku.scoring import score_batch
 from kubku.tasks import FAMILIES, generate, story

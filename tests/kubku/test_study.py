@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from evidence import devices
+from evidence.runtime import devices
 from kubku import protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from epistemic.cards import Card
-from epistemic.compilation import Cards, Compiled, allowed_terms, compile_oracle
-from epistemic.constraints import Constraint, Constraints
-from epistemic.graph import TYPE, Graph, canonical, sorted_unique
-from epistemic.lookup import Verdict, judge, padded
-from epistemic.oracle import Oracle
+from epistemic.logic.compilation import Cards, Compiled, allowed_terms, compile_oracle
+from epistemic.logic.constraints import Constraint, Constraints
+from epistemic.logic.graph import TYPE, Graph, canonical, sorted_unique
+from epistemic.logic.lookup import Verdict, judge, padded
+from epistemic.logic.oracle import Oracle
 
 _KINDS = {"max_count": "functional", "negative": "negated"}
 # So many places for names are judged at a time, and so many where there are few.

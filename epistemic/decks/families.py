@@ -1,8 +1,8 @@
 """What can be asked of a graph: for each predicate, the families of cards that it can give.
 
-A family's cards say the same sorts of things whatever their label (`epistemic.layouts`); which
-families there are follows from the constraints, from what the domain's sentences put into words
-and from what other predicates the same subjects have.
+A family's cards say the same sorts of things whatever their label (`epistemic.decks.layouts`);
+which families there are follows from the constraints, from what the domain's sentences put into
+words and from what other predicates the same subjects have.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epistemic.compilation import allowed_terms
-from epistemic.constraints import BOUNDS, Constraint, inverse_name, symmetric_name
+from epistemic.decks.layouts import LAYOUTS, Layout
 from epistemic.domain import Domain, Predicate
-from epistemic.draws import Draws
-from epistemic.graph import TYPE, Graph
-from epistemic.layouts import LAYOUTS, Layout
-from epistemic.oracle import Oracle
+from epistemic.logic.compilation import allowed_terms
+from epistemic.logic.constraints import BOUNDS, Constraint, inverse_name, symmetric_name
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import TYPE, Graph
+from epistemic.logic.oracle import Oracle
 
 OF_OBJECTS = ("inverse_functional", "negated_of")
 """Families whose cards are about objects, to which one subject belongs."""

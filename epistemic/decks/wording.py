@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from epistemic.alone import AloneJudge, contradiction
 from epistemic.cards import Card, Claim, Statement
+from epistemic.decks.drawing import VERDICTS, Batch
 from epistemic.domain import Domain
-from epistemic.drawing import VERDICTS, Batch
-from epistemic.draws import Draws
-from epistemic.lookup import Verdict
-from epistemic.oracle import Oracle
+from epistemic.logic.alone import AloneJudge, contradiction
+from epistemic.logic.draws import Draws
+from epistemic.logic.lookup import Verdict
+from epistemic.logic.oracle import Oracle
 
 # Numbers of templates for the audit: each predicate has so many, stated and denied apart.
 _TEMPLATES = 16

@@ -28,7 +28,7 @@ from rdflib.namespace import OWL, RDF, RDFS, SH
 from rdflib.plugins.sparql import prepareQuery
 from rdflib.plugins.sparql.algebra import traverse
 
-from epistemic.graph import parse_triples, rdflib_term, term_text
+from epistemic.logic.graph import parse_triples, rdflib_term, term_text
 
 BOUNDS = ("min_inclusive", "min_exclusive", "max_inclusive", "max_exclusive")
 _VALUE_PARAMETERS = {

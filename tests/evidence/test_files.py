@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import evidence
-from evidence import runs
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.results import Manifest
+from evidence.runtime import files
 
 
 def test_plain_turns_everything_into_json():
@@ -17,7 +18,7 @@ def test_plain_turns_everything_into_json():
         "arrays": (jnp.array([1, 2]), np.float32(0.5), np.array([np.nan, 1.0])),
         4: math.nan,
     }
-    assert runs.plain(value) == {
+    assert files.plain(value) == {
         "measured": {
             "value": 0.5,
             "low": None,
@@ -33,7 +34,7 @@ def test_plain_turns_everything_into_json():
 
 def test_what_is_written_is_read_back(tmp_path):
     results = {"modes": {"proxy": {"runs": [1, 2]}}, "text": "Å\n"}
-    runs.write_json(tmp_path / "deep" / "results.json", results)
+    files.write_json(tmp_path / "deep" / "results.json", results)
     assert evidence.load(tmp_path / "deep") == results
 
 
@@ -43,14 +44,14 @@ def test_loading_a_folder_without_results_says_so(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
-    path = runs.write_text(tmp_path / "results.json", "old")
+    path = files.write_text(tmp_path / "results.json", "old")
 
     def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        runs.write_text(path, "new")
+        files.write_text(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -58,21 +59,21 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
 def test_a_schema_is_checked_before_anything_is_written(tmp_path):
     schema = {"properties": {"runs": {"items": {"required": ["seed"]}}}}
     with pytest.raises(ValueError, match=r"results\.json at \$\.runs\[1\]: 'seed' is a required"):
-        runs.write_json(tmp_path / "results.json", {"runs": [{"seed": 1}, {}]}, schema)
+        files.write_json(tmp_path / "results.json", {"runs": [{"seed": 1}, {}]}, schema)
     assert not (tmp_path / "results.json").exists()
 
 
 def test_a_schema_sees_what_json_will_hold(tmp_path):
     schema = {"properties": {"x": {"type": "null"}}}
-    path = runs.write_json(tmp_path / "results.json", {"x": math.nan}, schema)
+    path = files.write_json(tmp_path / "results.json", {"x": math.nan}, schema)
     assert json.loads(path.read_text()) == {"x": None}
 
 
 def test_jsonl_grows_by_whole_lines(tmp_path):
     path = tmp_path / "new" / "metrics.jsonl"
     for step in range(3):
-        runs.append_jsonl(path, {"step": step, "loss": np.float32(0.5), "bad": math.inf})
-    records = list(runs.read_jsonl(path, required=("step",)))
+        files.append_jsonl(path, {"step": step, "loss": np.float32(0.5), "bad": math.inf})
+    records = list(files.read_jsonl(path, required=("step",)))
     assert [record["step"] for record in records] == [0, 1, 2]
     assert records[0] == {"step": 0, "loss": 0.5, "bad": None}
 
@@ -89,13 +90,12 @@ def test_a_bad_line_is_named(tmp_path, text, message):
     path = tmp_path / "cards.jsonl"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        list(runs.read_jsonl(path, required=("a",)))
+        list(files.read_jsonl(path, required=("a",)))
 
 
 def test_a_manifest_says_what_made_the_results():
-    made = runs.manifest({"seed": np.int64(3)}, [3, 4], wall_time=np.float32(1.5))
-    assert made["configuration"] == {"seed": 3} and made["seeds"] == [3, 4]
-    assert made["wall_time"] == 1.5
-    assert {"python", "jax", "numpy"} <= set(made["versions"])
-    assert made["device"]["count"] >= 1 and made["device"]["platform"]
-    json.dumps(made)
+    made = Manifest.now({"seed": np.int64(3)}, [3, 4])
+    assert made.configuration == {"seed": 3} and made.seeds == (3, 4)
+    assert {"python", "jax", "numpy"} <= set(made.versions)
+    assert made.device.count >= 1 and made.device.platform
+    assert Manifest(**json.loads(json.dumps(files.plain(made)))) == made

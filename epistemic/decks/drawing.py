@@ -1,6 +1,6 @@
 """Drawing cards as integers: proposed from the graph's triples, then proved by the oracle.
 
-How a deck keeps its labels out of its surface: see `epistemic.layouts`. Besides, wordings and
+How a deck keeps its labels out of its surface: see `epistemic.decks.layouts`. Besides, wordings and
 order are drawn without regard to the label, false objects are drawn as true ones are (from the
 predicate's own triples, so that type and popularity match), and the rules of a predicate stand
 in all cards of a family.
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epistemic.alone import Alone, AloneJudge, contradiction
+from epistemic.decks.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families, among
+from epistemic.decks.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS
 from epistemic.domain import Domain
-from epistemic.draws import Draws
-from epistemic.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families, among
-from epistemic.graph import TYPE, Graph
-from epistemic.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS
-from epistemic.lookup import Verdict
+from epistemic.logic.alone import Alone, AloneJudge, contradiction
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import TYPE, Graph
+from epistemic.logic.lookup import Verdict
 
 VERDICTS = {"E": Verdict.ENTAILED, "C": Verdict.CONTRADICTORY, "U": Verdict.UNKNOWN}
 # So many rounds in a row without a fresh card, and a cell counts as exhausted.

@@ -30,8 +30,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
-from evidence.config import Settings
-from evidence.runs import read_jsonl
+from evidence.runtime.config import Settings
+from evidence.runtime.files import read_jsonl
 
 
 class Reply(NamedTuple):

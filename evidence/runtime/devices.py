@@ -1,6 +1,6 @@
 """One program over many runs, on whatever devices and hosts there are.
 
-`spread` lays a population out over the devices, `over_runs` works on it there, `gather` fetches
+`shard` lays a population out over the devices, `over_runs` works on it there, `fetch` fetches
 what was found. No device ever waits for another in between: runs know nothing of each other, and
 there is no collective in any program (on a CPU with fewer cores than devices one can deadlock).
 """
@@ -30,7 +30,7 @@ _own: ContextVar[jax.Device | None] = ContextVar("own", default=None)
 """The device that a job of `side_by_side` keeps to."""
 
 
-def prepare(compilation_cache: bool | str = True) -> None:
+def configure(compilation_cache: bool | str = True) -> None:
     """Set JAX up for an experiment; call before JAX is first used.
 
     One CPU device a core, since one small run can't fill two cores and two runs can
@@ -79,18 +79,13 @@ def join_processes() -> None:
     jax.distributed.initialize(heartbeat_timeout_seconds=600, **given)
 
 
-def is_first_process() -> bool:
-    """Whether this process is the one that writes files and shows progress."""
-    return not jax.distributed.is_initialized() or jax.process_index() == 0
-
-
 def same_in_all_processes(number: int) -> bool:
     """Whether every process came to the same number."""
     everyone = multihost_utils.process_allgather(np.int32(number))
     return bool(np.all(everyone == number))
 
 
-def spread(runs: Any, *, block: int = 1) -> Any:
+def shard(runs: Any, *, block: int = 1) -> Any:
     """Lay a population out over the devices, for functions made by `over_runs`.
 
     Args:
@@ -113,7 +108,7 @@ def spread(runs: Any, *, block: int = 1) -> Any:
     return jax.tree.map(lambda leaf: _put(leaf, sharding, fill), runs)
 
 
-def gather(runs: Any, num_runs: int) -> Any:
+def fetch(runs: Any, num_runs: int) -> Any:
     """Fetch the first `num_runs` runs of what `over_runs` made, the copies left behind.
 
     Returns:
@@ -123,8 +118,8 @@ def gather(runs: Any, num_runs: int) -> Any:
     def bare(leaf: jax.Array) -> jax.Array:
         return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
-    fetch = jax.device_get if jax.process_count() == 1 else _from_all_processes
-    fetched = fetch(jax.tree.map(bare, runs))
+    get = jax.device_get if jax.process_count() == 1 else _from_all_processes
+    fetched = get(jax.tree.map(bare, runs))
 
     def cut(leaf: jax.Array, host: np.ndarray) -> Any:
         if is_key(leaf):
@@ -153,7 +148,7 @@ def over_runs(
 class Lifted:
     """A jitted `(shared, *runs) -> results`.
 
-    `runs` come from `spread` or from another such function, as many of them in all, and `results`
+    `runs` come from `shard` or from another such function, as many of them in all, and `results`
     are laid out likewise.
     """
 
@@ -218,7 +213,7 @@ def side_by_side(
     """`function(job)` for every job, as many at a time as this host has CPU devices, or a few for
     each of its accelerators.
 
-    Each runs in a thread, on one device, which is also all that `spread` lays anything out on
+    Each runs in a thread, on one device, which is also all that `shard` lays anything out on
     there. The first error is raised, and so is Ctrl-C; jobs under way are still finished.
 
     Args:

@@ -19,15 +19,15 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from epistemic.decks import CardSettings, Deck, counts, deck_graph
+from epistemic.decks.deck import CardSettings, Deck, counts, deck_graph
+from epistemic.decks.drawing import Drawer
+from epistemic.decks.families import Cell
+from epistemic.decks.wording import Wording
 from epistemic.domain import Domain, Predicate
-from epistemic.drawing import Drawer
-from epistemic.draws import Draws
-from epistemic.families import Cell
-from epistemic.graph import LABEL, TYPE, Graph, value_of
-from epistemic.lookup import Verdict
-from epistemic.wording import Wording
-from evidence.config import Settings
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import LABEL, TYPE, Graph, value_of
+from epistemic.logic.lookup import Verdict
+from evidence.runtime.config import Settings
 
 NEAREST = 8
 WITHIN = 0.1

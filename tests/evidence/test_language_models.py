@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from evidence.config import build
-from evidence.models import ModelSettings, Reply, digest, open_model
+from evidence.runtime.config import build
+from evidence.runtime.language_models import ModelSettings, Reply, digest, open_model
 
 
 def completion(text, **choice):

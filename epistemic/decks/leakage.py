@@ -24,7 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
 from epistemic.cards import Card
-from epistemic.draws import Draws
+from epistemic.logic.draws import Draws
 from evidence.stats import wilson
 
 GOLDS = ("NO", "UNKNOWN", "YES")

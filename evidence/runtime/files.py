@@ -1,101 +1,25 @@
-"""Run records: the manifest, files written whole or not at all, and reading them back.
+"""Files: written whole or not at all, and read back with the place of whatever is wrong.
 
 Of several processes the first alone writes; what the others are told to write, they drop.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import math
 import os
-import platform
-import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jax
 import jsonschema
 import numpy as np
-
-from evidence.devices import is_first_process
-from evidence.stats import Measurement
-
-_PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "goodharts-jax")
-
-
-def manifest(config: Mapping[str, Any], seeds: list[int], **extra: Any) -> dict[str, Any]:
-    """What made a result: configuration, seeds, versions, device, commit, time.
-
-    Args:
-      config: the full configuration as plain data.
-      seeds: every seed that a random stream of the run started from.
-      **extra: entries of the experiment's own, such as wall times.
-    """
-    return {
-        "configuration": plain(config),
-        "seeds": list(seeds),
-        "versions": {"python": platform.python_version(), **_versions()},
-        "device": device(),
-        "commit": _commit(),
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        **plain(extra),
-    }
-
-
-@cache
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def device() -> dict[str, Any]:
-    """The accelerator and machine that JAX runs on."""
-    devices = jax.devices()
-    return {
-        "platform": devices[0].platform,
-        "kind": devices[0].device_kind,
-        "count": len(devices),
-        "cores": os.cpu_count(),
-        "machine": platform.machine(),
-        "cpu": _cpu_name(),
-    }
-
-
-@cache
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
-@cache
-def _commit() -> str | None:
-    """The commit of the source checkout, '+' appended where it has changes; None in a wheel."""
-
-    def git(*arguments: str) -> str:
-        here = Path(__file__).parent
-        command = ["git", *arguments]
-        return subprocess.check_output(command, cwd=here, text=True, stderr=subprocess.DEVNULL)
-
-    try:
-        return git("rev-parse", "HEAD").strip() + ("+" if git("status", "--porcelain") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
+from pydantic import BaseModel
 
 
 def file_digest(path: str | Path) -> str:
@@ -116,20 +40,33 @@ def target_digest(target: str) -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """Plain JSON data: arrays to lists, Measurements to objects, NaN and infinities to null."""
-    if isinstance(value, Measurement):
+    """Plain JSON data: arrays to lists, objects with named fields to objects, NaN and infinities to
+    null.
+    """
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(entry) for name, entry in value._asdict().items()}
     if isinstance(value, Mapping):
         return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [plain(entry) for entry in value]
-    if isinstance(value, (jax.Array, np.ndarray, np.generic)):
+    if hasattr(value, "__array__"):
         return plain(np.asarray(value).tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Path):
         return str(value)
     return value
+
+
+def is_first_process() -> bool:
+    """Whether this process is the one that writes files and shows progress."""
+    # One that has not loaded JAX can't have joined others.
+    jax = sys.modules.get("jax")
+    return jax is None or not jax.distributed.is_initialized() or jax.process_index() == 0
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -209,15 +146,3 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
                 if field not in record:
                     raise ValueError(f"{path}, line {number}: the field {field!r} is missing")
             yield record
-
-
-def load(folder: str | Path) -> dict[str, Any]:
-    """The results that an experiment wrote into `folder`.
-
-    Raises:
-      FileNotFoundError: the folder holds no results.json.
-    """
-    path = Path(folder) / "results.json"
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; is {folder} the output folder of a run?")
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ Three ideas make it fast:
   of predicates of their own.
 - So a constraint is a row of seven integers, filed under the predicate that can break it.
 
-`epistemic.compilation` makes the arrays from a graph and its constraints.
+`epistemic.logic.compilation` makes the arrays from a graph and its constraints.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ every ratio but the error rate.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +30,8 @@ import numpy as np
 
 from evidence import stats
 from evidence.answers import Answer
-from evidence.stats import Measurement, wilson
+from evidence.measurement import Measurement
+from evidence.stats import wilson
 
 LABELS = ("E", "C", "U")
 """Rows of a table: entailed, contradictory, unknown."""
@@ -201,7 +203,7 @@ def measure(ratios: Callable[[Any], Ratios], tables: Resampled) -> dict[str, dic
     for name, (numerator, denominator) in values.items():
         weight = np.asarray(single[name].denominator, float)
         measurement = _interval(float(numerator), float(denominator), drawn[name], weight)
-        found[name] = measurement._asdict() | {
+        found[name] = vars(measurement) | {
             "numerator": int(numerator),
             "denominator": int(denominator),
         }
@@ -217,13 +219,13 @@ def _interval(
     value, effective = numerator / denominator, _effective(weight)
     if value in (0.0, 1.0):
         edge = wilson(value * effective, effective, "subject")
-        return edge._replace(n=subjects, method="Wilson 95%, effective n")
+        return replace(edge, n=subjects, method="Wilson 95%, effective n")
     found = stats.from_draws(value, _divide(drawn), subjects, "subject", "cluster bootstrap")
     if found.low is None or found.high is None:
         return found
     room = _unseen(effective)
-    return found._replace(
-        low=max(0.0, min(found.low, 1 - room)), high=min(1.0, max(found.high, room))
+    return replace(
+        found, low=max(0.0, min(found.low, 1 - room)), high=min(1.0, max(found.high, room))
     )
 
 
@@ -260,10 +262,12 @@ def difference(
         room = _unseen(min(map(_effective, weights)))
         low, high = max(-1.0, gap - room), min(1.0, gap + room)
         if measured.low is None or measured.high is None or measured.low == measured.high:
-            found[name] = measured._replace(low=low, high=high, method="score 95%, effective n")
+            found[name] = replace(measured, low=low, high=high, method="score 95%, effective n")
         else:
-            found[name] = measured._replace(
-                low=max(-1.0, min(measured.low, low)), high=min(1.0, max(measured.high, high))
+            found[name] = replace(
+                measured,
+                low=max(-1.0, min(measured.low, low)),
+                high=min(1.0, max(measured.high, high)),
             )
     return found
 
@@ -357,7 +361,7 @@ def selective(
         found = stats.from_draws(whole, column, clusters, "subject", "cluster bootstrap")
         if found.low is None or found.high is None:
             return found
-        return found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
+        return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
     return {
         "AURC": measured(0),

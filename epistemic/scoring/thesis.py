@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import yaml
 
-from evidence.config import Settings, build
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
+from evidence.runtime.config import Settings, build
 
 Range = tuple[float, float]
 

@@ -20,16 +20,16 @@ import rdflib
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from rdflib.namespace import RDF, SH
 
-from epistemic.compilation import Compiled, compile_oracle, satisfies, with_vocabulary
-from epistemic.constraints import Constraints
-from epistemic.graph import (
+from epistemic.logic.compilation import Compiled, compile_oracle, satisfies, with_vocabulary
+from epistemic.logic.constraints import Constraints
+from epistemic.logic.graph import (
     TYPE,
     Graph,
     canonical,
     neighbourhood,
     rdflib_term,
 )
-from epistemic.lookup import Index, Verdict, judge, padded
+from epistemic.logic.lookup import Index, Verdict, judge, padded
 
 # Larger batches spill their intermediates out of the cache and are judged at half the speed.
 LARGEST_BATCH = 1 << 16

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from epistemic import metrics
 from epistemic.cards import Card
-from epistemic.metrics import CONVENTIONS, LABELS, Resampled
+from epistemic.scoring import metrics
+from epistemic.scoring.metrics import CONVENTIONS, LABELS, Resampled
+from epistemic.scoring.thesis import Thesis, is_ideal, judge
 from epistemic.systems import CONTROLS, REFERENCE
-from epistemic.thesis import Thesis, is_ideal, judge
 from evidence.answers import Answer
 
 Rows = Mapping[str, Mapping[str, Any]]

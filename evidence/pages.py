@@ -11,7 +11,7 @@ import jinja2
 from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
-from evidence.stats import Measurement
+from evidence.measurement import Measurement
 
 UNDEFINED = "–"
 """What a number that does not exist is printed as."""
@@ -102,7 +102,7 @@ def _ends(quantity: Quantity) -> tuple[float | None, float | None, float | None]
 
 def _from_json(fields: Mapping[str, Any]) -> Measurement:
     """A Measurement from its fields by name, whatever else stands beside them."""
-    return Measurement(*(fields[name] for name in Measurement._fields))
+    return Measurement(*(fields[name] for name in Measurement.__dataclass_fields__))
 
 
 def _interval(low: float | None, high: float | None, scale: float, digits: int) -> str:

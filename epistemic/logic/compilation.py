@@ -1,4 +1,4 @@
-"""Compilation: a graph and its constraints into the arrays that `epistemic.lookup` reads."""
+"""Compilation: a graph and its constraints into the arrays that `epistemic.logic.lookup` reads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from rdflib.namespace import RDF
 
-from epistemic.constraints import BOUNDS, Constraint, Constraints
-from epistemic.graph import (
+from epistemic.logic.constraints import BOUNDS, Constraint, Constraints
+from epistemic.logic.graph import (
     TYPE,
     Graph,
     canonical,
@@ -18,7 +18,7 @@ from epistemic.graph import (
     split_literal,
     value_of,
 )
-from epistemic.lookup import Index, Kind, Rows, file, lay_out, padded
+from epistemic.logic.lookup import Index, Kind, Rows, file, lay_out, padded
 
 _LANG_STRING = str(RDF.langString)
 
@@ -103,7 +103,7 @@ def with_vocabulary(graph: Graph, constraints: Constraints) -> Graph:
 
 @dataclass(frozen=True)
 class Cards:
-    """What is said beside the graph where the graph is made of cards, see `epistemic.alone`.
+    """What is said beside the graph where the graph is made of cards, see `epistemic.logic.alone`.
 
     Attributes:
       denied: i32[M, 3] of triples said not to hold, beside the constraints' own negatives.

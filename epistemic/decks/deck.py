@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import Field
 
 from epistemic.cards import Card
+from epistemic.decks.drawing import Drawer
+from epistemic.decks.wording import Wording
 from epistemic.domain import Domain
-from epistemic.drawing import Drawer
-from epistemic.draws import Draws
-from epistemic.graph import TYPE, Graph
-from epistemic.wording import Wording
-from evidence.config import Settings
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import TYPE, Graph
+from evidence.runtime.config import Settings
 
 
 class CardSettings(Settings):

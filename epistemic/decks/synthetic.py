@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epistemic.compilation import with_vocabulary
-from epistemic.constraints import Constraint, Constraints
 from epistemic.domain import Domain, PredicateSettings, spoken
-from epistemic.draws import Draws
-from epistemic.graph import TYPE, Graph, literal
+from epistemic.logic.compilation import with_vocabulary
+from epistemic.logic.constraints import Constraint, Constraints
+from epistemic.logic.draws import Draws
+from epistemic.logic.graph import TYPE, Graph, literal
 
 BASE = "https://example.org/synthetic#"
 _PER_RIVER = 17

@@ -3,15 +3,15 @@ import re
 import jinja2
 import pytest
 
-from evidence import report
-from evidence.stats import Measurement
+from evidence import pages
+from evidence.measurement import Measurement
 
 EFFICIENCY = Measurement(0.99784, 0.99662, 0.99906, 5, "run", "t 95%")
 
 
 def rendered(source: str, file: str = "page.html", **context) -> str:
-    """Render a template given as text, with the filters and rules of `report.render`."""
-    environment = report._environment("evidence").overlay(
+    """Render a template given as text, with the filters and rules of `pages.render`."""
+    environment = pages._environment("evidence").overlay(
         loader=jinja2.ChoiceLoader(
             [jinja2.DictLoader({file: source}), jinja2.PackageLoader("evidence")]
         )
@@ -23,7 +23,7 @@ def rendered(source: str, file: str = "page.html", **context) -> str:
     ("quantity", "printed"),
     [
         (EFFICIENCY, "99.8% [99.7, 99.9]"),
-        (EFFICIENCY._asdict(), "99.8% [99.7, 99.9]"),
+        (vars(EFFICIENCY), "99.8% [99.7, 99.9]"),
         (Measurement(0.5, None, None, 1, "run", "no interval"), "50.0%"),
         (Measurement(None, None, None, 3, "run", "undefined"), "–"),
         (0.439, "43.9%"),
@@ -33,7 +33,7 @@ def rendered(source: str, file: str = "page.html", **context) -> str:
     ],
 )
 def test_percent(quantity, printed):
-    assert report.percent(quantity) == printed
+    assert pages.percent(quantity) == printed
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_percent(quantity, printed):
     ],
 )
 def test_number(quantity, digits, printed):
-    assert report.number(quantity, digits) == printed
+    assert pages.number(quantity, digits) == printed
 
 
 def test_p_values_are_printed_as_journals_do():
-    assert [report.p_value(p) for p in (0.04951, 0.001, 0.00099, 0.0, None)] == [
+    assert [pages.p_value(p) for p in (0.04951, 0.001, 0.00099, 0.0, None)] == [
         "0.050",
         "0.001",
         "< 0.001",
@@ -87,11 +87,11 @@ def test_a_name_that_is_not_given_is_an_error():
 
 def test_a_missing_template_is_named():
     with pytest.raises(jinja2.TemplateNotFound, match=r"nothing\.html"):
-        report.render("evidence", "nothing.html")
+        pages.render("evidence", "nothing.html")
 
 
 def test_the_base_page_fetches_nothing():
-    page = report.render("evidence", "base.html")
+    page = pages.render("evidence", "base.html")
     assert not re.search(r"(src|href)=\"(?!#|data:)|@import|url\((?!#|data:)", page)
 
 
@@ -121,4 +121,4 @@ def test_parts_show_a_verdict_and_where_results_come_from():
 
 
 def test_fields_beside_a_measurement_do_not_matter():
-    assert report.number({**EFFICIENCY._asdict(), "numerator": 3}) == "0.998 [0.997, 0.999]"
+    assert pages.number({**vars(EFFICIENCY), "numerator": 3}) == "0.998 [0.997, 0.999]"

@@ -1,0 +1,1 @@
+"""Cards and where they come from: families, drawing, wording, near misses, the leakage audit."""

@@ -1,0 +1,1 @@
+"""From answers to numbers: metrics, the assessment of systems, the thesis."""

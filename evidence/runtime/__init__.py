@@ -1,0 +1,1 @@
+"""Machinery: devices, files, settings, progress, commands and language models."""
