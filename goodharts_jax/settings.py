@@ -215,6 +215,8 @@ class Experiment(Settings):
     dashboard: bool
     logger: Literal["tensorboard"] | None
     compilation_cache: bool | str
+    # Of evaluation.world; without one, the world of the training.
+    evaluation_world: WorldSettings = None  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _consistent(self) -> Experiment:
@@ -226,6 +228,13 @@ class Experiment(Settings):
             )
         if not self.train and self.checkpoint is None:
             raise ValueError("train=false needs checkpoint=<output folder of a run>")
+        if self.evaluation_world is None:
+            if self.evaluation.world is not None:
+                raise ValueError(
+                    f"evaluation.world={self.evaluation.world}: give its settings as "
+                    "evaluation_world"
+                )
+            object.__setattr__(self, "evaluation_world", self.world)
         return self
 
     @property

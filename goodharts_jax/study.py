@@ -1,12 +1,12 @@
 """A whole experiment: train, evaluate, check, judge, record, write.
 
 What it leaves in its folder: `config.yaml`, `metrics.jsonl` and `checkpoints/` while it trains,
-then `results.json` (results.schema.json), `replay.json`, and the page made from them.
+then `results.json` (`goodharts_jax.results`), `replay.json`, and the page made from them.
 """
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib
 import json
 import threading
 import time
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +25,38 @@ import yaml
 from jax.tree_util import Partial
 from rich.console import Console
 
-from evidence import stats
 from evidence.runtime import devices, files, progress
-from goodharts_jax import phase, population, ppo, render, survival, thesis, verification
+from goodharts_jax import assessment, curves, phase, population, ppo, render, survival, verification
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
 from goodharts_jax.population import Contender, Prepared, Trained
-from goodharts_jax.results import Manifest
+from goodharts_jax.results import (
+    DeviceAgreement,
+    Directions,
+    GoodhartCurve,
+    Manifest,
+    ModeResults,
+    Modes,
+    Results,
+    Verification,
+)
 from goodharts_jax.seekers import scripted_policies
-from goodharts_jax.settings import Experiment, WorldSettings, read, runs_of
-from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, World
+from goodharts_jax.settings import Experiment, read, runs_of
+from goodharts_jax.world import ENERGY_UNIT, POISON, World
 
 _REPLAY_STEPS = 600
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
-# Training counts as having learnt to tell food from poison when this share of what was eaten in
-# as many updates in a row was food.
-_EFFICIENT, _WINDOW = 0.99, 8
-_HISTORY = 64
 
 Censuses = dict[str, list[survival.Census]]
 """What was counted of each run, by row of the table."""
 
 
-def conduct(
-    settings: Experiment, folder: Path, judged_in: WorldSettings, console: Console
-) -> dict[str, Any]:
+def run(settings: Experiment, folder: Path, console: Console) -> Results:
     """Run an experiment and write what it finds.
 
     Args:
       settings: validated.
       folder: of results; may hold an interrupted run of the same settings, which goes on.
-      judged_in: the world of the evaluation.
       console: where progress is shown.
 
     Returns:
@@ -65,15 +66,15 @@ def conduct(
       ValueError: the study does not fit into memory.
     """
     started = time.perf_counter()
-    study = Study(settings, folder, judged_in.build(), console)
+    study = Study(settings, folder, settings.evaluation_world.build(), console)
     _plan_memory(study)
     files.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
     with _aside(study) as aside:
         trained, train_seconds = _timed(partial(_train, study, aside))
         find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
-        results, judge_seconds = _timed(partial(find, study, trained, aside))
+        found, judge_seconds = _timed(partial(find, study, trained, aside))
     manifest = Manifest.now(
-        settings.model_dump() | {"evaluation_world": judged_in.model_dump()},
+        settings,
         settings.seeds,
         survival_horizon=settings.horizon,
         wall_seconds={
@@ -82,8 +83,8 @@ def conduct(
             "total": round(time.perf_counter() - started, 2),
         },
     )
-    results = {"manifest": manifest, **results}
-    files.write_json(folder / "results.json", results, schema())
+    results = found(manifest=manifest)
+    results.save(folder)
     full = settings.full_report
     from goodharts_jax import report  # has been loaded aside
 
@@ -151,13 +152,6 @@ def _plan_memory(study: Study) -> None:
             f"this study takes about {peak / 2**20:,.0f} MiB, {available / 2**20:,.0f} are free; "
             + way_out
         )
-
-
-@cache
-def schema() -> dict[str, Any]:
-    """The JSON Schema of results.json."""
-    file = importlib.resources.files("goodharts_jax").joinpath("results.schema.json")
-    return json.loads(file.read_text("utf-8"))
 
 
 def _timed(work: Any) -> tuple[Any, float]:
@@ -264,73 +258,48 @@ def _checkpoints_of(settings: Experiment, folder: Path) -> Path:
     return checkpoints
 
 
-def _learning(settings: Experiment, history: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What a run's training has to say for itself."""
-    steps = settings.plan.steps_per_update
-    num_updates = len(history["reward"])
-    curves = {"return": history["reward"], "value_loss": history["value_loss"]}
-    return {
-        "steps": num_updates * steps,
-        "steps_to_99_efficiency": steps_to_efficiency(history["food"], history["poison"], steps),
-        "converged": verification.convergence(curves).converged,
-        "history": _thinned(steps, history),
-    }
-
-
-def _thinned(steps: int, history: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """At most 64 entries a curve, each the mean of as many updates; metrics.jsonl has them all."""
-    num_updates = len(history["reward"])
-    block = -(-num_updates // _HISTORY)
-    first = range(0, num_updates, block)
-    ends = [min(start + block, num_updates) for start in first]
-    means = {
-        name: [float(f"{column[start : start + block].mean():.5g}") for start in first]
-        for name, column in history.items()
-    }
-    return {"steps": [end * steps for end in ends], **means}
-
-
-def steps_to_efficiency(food: np.ndarray, poison: np.ndarray, steps: int) -> int | None:
-    """Training steps until 99% of what was eaten in eight updates in a row was food.
-
-    Args:
-      food: eaten a step, by update.
-      poison: likewise.
-      steps: in an update.
-    """
-    window = np.ones(min(_WINDOW, len(food)))
-    eaten_food = np.convolve(food, window, "valid")
-    eaten = eaten_food + np.convolve(poison, window, "valid")
-    reached = np.flatnonzero((eaten > 0) & (eaten_food >= _EFFICIENT * eaten))
-    return int(reached[0] + len(window)) * steps if len(reached) else None
-
-
 # ---- evaluation ---------------------------------------------------------------------------------
 
 
-def _modes(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
-    """The table of modes, what is made of it, and a replay."""
+def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
+    """The table of modes, what is made of it, and a replay: all but the manifest."""
     counted = _evaluate(study, trained, aside)
     modes = _tabulate(study, counted, trained)
     replay = files.plain(_replay(study, trained))
     files.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
     lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
-    return {"modes": modes, "logrank": thesis.logrank(lives), **_judge(study, trained, modes)}
+    return partial(
+        assessment.of_modes,
+        modes=modes,
+        logrank=tuple(assessment.logrank(lives)),
+        verification=_verification(study, trained, modes),
+        device_agreement=_device_agreement(study, trained),
+        goodhart_curves=_goodhart_curves(study, trained),
+    )
 
 
-def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
-    """The cells, and the random walk that they are compared with."""
-    modes = _tabulate(study, _evaluate(study, trained, aside), trained)
-    chance = modes["random_walk"]["aggregates"]
-    energy = study.judge_world.energy[FOOD:] * ENERGY_UNIT
+def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
+    """The cells, and the random walk that they are compared with: all but the manifest."""
+    counted = _evaluate(study, trained, aside)
+    modes = assessment.tabulate(
+        counted,
+        {},
+        study.settings.seeds,
+        study.judge_world,
+        horizon=study.settings.horizon,
+        interestingness=study.settings.interestingness.model_dump(),
+    )
+    _, food_energy, poison_energy = (study.judge_world.energy * ENERGY_UNIT).tolist()
     found = phase.cells(
         study.settings.study.grid,
         trained.watch,
         _looks(study, trained),
-        {item: chance[f"{item}_per_1k_steps"] / 1000 for item in ("food", "poison")},
-        energy.tolist(),
+        modes["random_walk"].aggregates,
+        (food_energy, poison_energy),
     )
-    return {"modes": modes, "warnings": phase.cautions(found), "phase_diagram": found}
+    return partial(
+        Results, modes=modes, warnings=tuple(phase.cautions(found)), phase_diagram=tuple(found)
+    )
 
 
 def _contenders(study: Study, params_of: Callable[[int], Any]) -> dict[str, Contender]:
@@ -357,68 +326,29 @@ def _evaluate(study: Study, trained: Trained, aside: Aside) -> Censuses:
         )
 
 
-def _tabulate(study: Study, censuses: Censuses, trained: Trained) -> dict[str, Any]:
-    """The table of modes: pooled, over runs, and run by run."""
-    settings, world = study.settings, study.judge_world
-    interest = settings.interestingness.model_dump()
-    table = {}
-    for index, (name, counted) in enumerate(censuses.items()):
-        mode = study.rows.get(name)
-
-        def measure(census: survival.Census, mode: Mode | None = mode) -> dict[str, Any]:
-            return survival.metrics(census, world, settings.horizon, interest, mode)
-
-        entries = []
-        for run, (seed, census) in enumerate(zip(settings.seeds, counted, strict=True)):
-            entry = {"seed": seed, **measure(census), **survival.details(census)}
-            if mode is not None:
-                history = {
-                    key: column[study.own(index)][run] for key, column in trained.history.items()
-                }
-                entry["training"] = _learning(settings, history)
-            entries.append(entry)
-        pooled = measure(survival.pool(counted))
-        shown = [metric for metric in pooled if not metric.startswith("total_")]
-        table[name] = {
-            "scripted": mode is None,
-            "aggregates": pooled,
-            "intervals": thesis.intervals(entries, shown),
-            "other_intervals": thesis.intervals(entries, shown, stats.other_interval),
-            "spread": thesis.spread(
-                [census.tally.eaten for census in counted],
-                [census.tally.deaths for census in counted],
-                settings.budget.steps_per_world,
-            ),
-            "runs": entries,
-        }
-    return table
-
-
-# ---- judgement ----------------------------------------------------------------------------------
-
-
-def _judge(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
-    stated = thesis.load_thesis()
-    own = {name: mode for name, mode in modes.items() if not mode["scripted"]}
-    judged: dict[str, Any] = {
-        "warnings": thesis.cautions(own),
-        "verification": _verification(study, trained, modes),
-        "device_agreement": _device_agreement(study, trained),
-        "goodhart_curves": _goodhart_curves(study, trained),
-    }
-    if stated.truth in modes and stated.proxy in modes:
-        judged["thesis"] = thesis.judge(modes, stated)
-        judged["ratios"] = thesis.ratios(modes, stated)
-    if len(study.settings.seeds) > 1 and len(own) > 1:
-        judged["comparisons"] = [
-            row
-            for metric in ("overall_efficiency", "deaths_per_1k_steps", "survival_restricted_mean")
-            for row in thesis.comparisons(own, metric, stated)
+def _tabulate(study: Study, censuses: Censuses, trained: Trained) -> dict[str, ModeResults]:
+    settings, steps = study.settings, study.settings.plan.steps_per_update
+    trainings = {
+        name: [
+            assessment.training({k: column[run] for k, column in trained.history.items()}, steps)
+            for run in range(len(trained.history["reward"]))[study.own(index)]
         ]
-    return judged
+        for index, name in enumerate(study.rows)
+    }
+    return assessment.tabulate(
+        censuses,
+        {name: (mode, trainings[name]) for name, mode in study.rows.items()},
+        settings.seeds,
+        study.judge_world,
+        horizon=settings.horizon,
+        interestingness=settings.interestingness.model_dump(),
+    )
 
 
-def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Verification]:
     verification.require_same_conditions(modes)
     floors = verification.survival_floor(modes)
     network, radius = study.settings.plan.network, study.settings.world.view_radius
@@ -436,15 +366,17 @@ def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> d
     checked = {}
     for index, (name, mode) in enumerate(study.rows.items()):
         accuracy = jax.device_get(directions(_own_params(study, trained, index), mode))
-        checked[name] = {
-            "directions": {k: getattr(accuracy, k) for k in accuracy.__dataclass_fields__},
-            "converged": all(run["training"]["converged"] for run in modes[name]["runs"]),
-            "survival_floor": floors[name],
-        }
+        checked[name] = Verification(
+            directions=Directions(
+                **{name: column.tolist() for name, column in vars(accuracy).items()}
+            ),
+            converged=all(run.training.converged for run in modes[name].runs if run.training),
+            survival_floor=floors[name],
+        )
     return checked
 
 
-def _device_agreement(study: Study, trained: Trained) -> dict[str, Any]:
+def _device_agreement(study: Study, trained: Trained) -> DeviceAgreement:
     """The first mode's first policy, as each kind of device computes it."""
     network, mode = study.settings.plan.network, next(iter(study.rows.values()))
 
@@ -466,27 +398,18 @@ def _looks(study: Study, trained: Trained) -> list[int]:
     return [(look + 1) * each for look in range(trained.watch.kl.shape[1])]
 
 
-def _goodhart_curves(study: Study, trained: Trained) -> dict[str, Any]:
+def _goodhart_curves(study: Study, trained: Trained) -> dict[str, GoodhartCurve]:
     steps = _looks(study, trained)
     if len(steps) < 2:
         return {}
-    found = {}
-    for index, name in enumerate(study.rows):
-        watch = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watch)
-        found[name] = {
-            "steps": steps,
-            "runs": [
-                {
-                    "seed": seed,
-                    "sqrt_kl": np.sqrt(np.maximum(watch.kl[run], 0)),
-                    "proxy_return": 1000 * watch.pay[run].mean(axis=-1),
-                    "true_return": 1000 * watch.energy[run].mean(axis=-1),
-                }
-                for run, seed in enumerate(study.settings.seeds)
-            ],
-            **thesis.goodhart_curve(steps, 1000 * watch.energy),
-        }
-    return found
+    return {
+        name: curves.curve(
+            steps,
+            study.settings.seeds,
+            jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watch),
+        )
+        for index, name in enumerate(study.rows)
+    }
 
 
 # ---- replay -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
+from goodharts_jax.results import UNIT, DeviceAgreement, Modes, RunResults, SurvivalFloor
 from goodharts_jax.seekers import Policy
 from goodharts_jax.world import FOOD, MOVES, POISON
 
@@ -143,25 +144,23 @@ def _relative_change(curve: ArrayLike) -> float | None:
 
 
 def survival_floor(
-    modes: Mapping[str, Mapping[str, Any]], scripts: Sequence[str] = ("random_walk", "avoider")
-) -> dict[str, dict[str, Any]]:
+    modes: Modes, scripts: Sequence[str] = ("random_walk", "avoider")
+) -> dict[str, SurvivalFloor]:
     """Whether each trained mode outlives scripts that have learnt nothing.
 
     A mode below the floor is no failure of the code: a proxy may well lead there. It must be seen.
 
     Args:
-      modes: a results file's modes, each with `runs`; scripted ones carry `scripted`: true.
+      modes: the table.
       scripts: scripted policies that set the floor; those not there are passed over.
 
     Returns:
-      For each trained mode: `survival` (restricted mean over runs, in steps), `floor` (the best
-      script's mean), `script` (its name) and `above` (whether the whole interval lies above;
-      None without an interval or a script).
+      For each trained mode.
     """
 
     def survival(name: str) -> Measurement:
-        runs = modes[name]["runs"]
-        return stats.interval([run["survival_restricted_mean"] for run in runs], "run")
+        runs = modes[name].runs
+        return stats.interval([run.survival_restricted_mean for run in runs], UNIT)
 
     floors = [(survival(name).value, name) for name in scripts if name in modes]
     floor, script = max(
@@ -169,12 +168,12 @@ def survival_floor(
     )
     checked = {}
     for name, mode in modes.items():
-        if mode.get("scripted"):
+        if mode.scripted:
             continue
         measured = survival(name)
         known = measured.low is not None and floor is not None
         above = measured.low > floor if known else None  # type: ignore[operator]
-        checked[name] = {"survival": measured, "floor": floor, "script": script, "above": above}
+        checked[name] = SurvivalFloor(survival=measured, floor=floor, script=script, above=above)
     return checked
 
 
@@ -183,17 +182,13 @@ def survival_floor(
 
 def device_agreement(
     function: Callable[..., jax.Array], *arguments: Any, tolerance: float = 1e-4
-) -> dict[str, Any]:
+) -> DeviceAgreement:
     """One function on every kind of device at hand: the accelerator's first and last, and a CPU.
 
     Args:
       function: of arrays; its numbers are of the order of 1.
       arguments: what to call it with.
       tolerance: greatest difference that counts as rounding.
-
-    Returns:
-      `devices` compared, by name, `largest_difference` between any and the first (None where
-      there is one device), `tolerance` and `agree` (None likewise).
     """
     chosen = _devices()
     compiled = jax.jit(function)
@@ -201,12 +196,12 @@ def device_agreement(
         np.asarray(compiled(*jax.device_put(arguments, device)), np.float64) for device in chosen
     )
     largest = max((float(np.abs(other - first).max()) for other in others), default=None)
-    return {
-        "devices": [str(device) for device in chosen],
-        "largest_difference": largest,
-        "tolerance": tolerance,
-        "agree": None if largest is None else largest <= tolerance,
-    }
+    return DeviceAgreement(
+        devices=tuple(str(device) for device in chosen),
+        largest_difference=largest,
+        tolerance=tolerance,
+        agree=None if largest is None else largest <= tolerance,
+    )
 
 
 def _devices() -> list[jax.Device]:
@@ -245,28 +240,28 @@ def require_same_configuration(
         raise ValueError("not made under the same conditions: " + "; ".join(problems))
 
 
-def require_same_conditions(modes: Mapping[str, Mapping[str, Any]]) -> None:
+def require_same_conditions(modes: Modes) -> None:
     """Refuse to compare modes that were not trained and judged alike.
 
     Args:
-      modes: a results file's modes.
+      modes: the table.
 
     Raises:
       ValueError: seeds, training steps or evaluated steps differ from mode to mode, with the
         values.
     """
 
-    def of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def of(runs: Sequence[RunResults]) -> dict[str, list[int]]:
         told = {
-            "seeds": [run["seed"] for run in runs],
-            "evaluated steps": [run["total_steps"] for run in runs],
+            "seeds": [run.seed for run in runs],
+            "evaluated steps": [run.total_steps for run in runs],
         }
-        trained = [run["training"]["steps"] for run in runs if "training" in run]
+        trained = [run.training.steps for run in runs if run.training is not None]
         return told | ({"training steps": trained} if trained else {})
 
-    groups: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    groups: dict[bool, dict[str, dict[str, list[int]]]] = {True: {}, False: {}}
     for name, mode in modes.items():
-        groups[bool(mode.get("scripted"))][name] = of(mode["runs"])
+        groups[mode.scripted][name] = of(mode.runs)
     for group in groups.values():
         require_same_configuration(group, may_differ=())
 
