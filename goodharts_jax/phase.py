@@ -3,7 +3,7 @@
 A cell of the diagram is a mode that is paid 1 for food and something else for poison, sees the
 two at a distance from each other through noise, and cannot starve while it learns. All cells and
 seeds train as one population; the looks that the host takes at it between chunks
-(`population.Watch`) are the diagram's third axis.
+(`watch.Watch`) are the diagram's third axis.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from evidence import stats
 from goodharts_jax.modes import Mode, make_mode
-from goodharts_jax.population import WATCHED_STEPS, Watch
 from goodharts_jax.thesis import LEAST_DEATHS, LEAST_RUNS, UNIT, goodhart_curve
+from goodharts_jax.watch import WATCHED_STEPS, Watch
 from goodharts_jax.world import FOOD, POISON
 
 # Looks at the diagram: after a sixteenth of the training, a quarter, half, all.

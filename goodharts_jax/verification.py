@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -14,7 +15,10 @@ from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
-from goodharts_jax.seekers import Policy
+from goodharts_jax.modes import Mode
+from goodharts_jax.networks import ActorCritic
+from goodharts_jax.networks import policy as network_policy
+from goodharts_jax.policies import Policy
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 # ---- does it go where it should? ----------------------------------------------------------------
@@ -44,13 +48,16 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
     """Show a policy single items and see where it goes.
 
     Args:
-      policy: view uint8[2 radius + 1, 2 radius + 1] -> logits f32[8].
+      policy: for views of 2 radius + 1 cells a side.
       radius: of the view, in cells; at least 1.
     """
     approaches = _approaches(radius)
 
+    def logits_of(view: jax.Array) -> jax.Array:
+        return policy(view, jnp.uint32(0)).logits
+
     def shown(kind: int) -> tuple[jax.Array, jax.Array]:
-        logits = jax.vmap(jax.vmap(policy))(jnp.asarray(directional_views(kind, radius)))
+        logits = jax.vmap(jax.vmap(logits_of))(jnp.asarray(directional_views(kind, radius)))
         chex.assert_shape(logits, (len(MOVES), radius, len(MOVES)))
         toward = jnp.sum(jax.nn.softmax(logits) * approaches, axis=-1)
         # A tie counts by its share: a random walk must not be credited with argmax's first index.
@@ -67,6 +74,25 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
         food_accuracy=food_share,
         poison_accuracy=1 - poison_share,
     )
+
+
+@partial(jax.jit, static_argnames=("network", "radius"))
+def mean_directional_accuracy(
+    network: ActorCritic, params: Any, mode: Mode, radius: int
+) -> DirectionalAccuracy:
+    """The mean of trained policies of one mode.
+
+    Args:
+      network: of the policies; static.
+      params: with a leading axis [runs].
+      mode: what they perceive.
+      radius: of the view, in cells; static.
+    """
+
+    def one(params: Any) -> DirectionalAccuracy:
+        return directional_accuracy(network_policy(network, params, mode), radius)
+
+    return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(params))
 
 
 def directional_views(kind: int, radius: int) -> np.ndarray:
@@ -142,58 +168,91 @@ def _relative_change(curve: ArrayLike) -> float | None:
 # ---- does it do better than a script? -----------------------------------------------------------
 
 
+class SurvivalFloor(NamedTuple):
+    """How a trained mode's survival compares with that of scripts that have learnt nothing.
+
+    Attributes:
+      survival: restricted mean over runs, in steps.
+      floor: the best script's mean, in steps; None without a script.
+      script: its name.
+      above: whether the whole interval lies above the floor; None without an interval or a script.
+    """
+
+    survival: Measurement
+    floor: float | None
+    script: str | None
+    above: bool | None
+
+
 def survival_floor(
-    modes: Mapping[str, Mapping[str, Any]], scripts: Sequence[str] = ("random_walk", "avoider")
-) -> dict[str, dict[str, Any]]:
+    trained: Mapping[str, Sequence[float | None]], scripted: Mapping[str, Sequence[float | None]]
+) -> dict[str, SurvivalFloor]:
     """Whether each trained mode outlives scripts that have learnt nothing.
 
     A mode below the floor is no failure of the code: a proxy may well lead there. It must be seen.
 
     Args:
-      modes: a results file's modes, each with `runs`; scripted ones carry `scripted`: true.
-      scripts: scripted policies that set the floor; those not there are passed over.
-
-    Returns:
-      For each trained mode: `survival` (restricted mean over runs, in steps), `floor` (the best
-      script's mean), `script` (its name) and `above` (whether the whole interval lies above;
-      None without an interval or a script).
+      trained: restricted mean survival of each run, in steps, by mode.
+      scripted: likewise of the scripts that set the floor.
     """
-
-    def survival(name: str) -> Measurement:
-        runs = modes[name]["runs"]
-        return stats.interval([run["survival_restricted_mean"] for run in runs], "run")
-
-    floors = [(survival(name).value, name) for name in scripts if name in modes]
+    floors = [(stats.interval(runs, "run").value, name) for name, runs in scripted.items()]
     floor, script = max(
         ((value, name) for value, name in floors if value is not None), default=(None, None)
     )
     checked = {}
-    for name, mode in modes.items():
-        if mode.get("scripted"):
-            continue
-        measured = survival(name)
-        known = measured.low is not None and floor is not None
-        above = measured.low > floor if known else None  # type: ignore[operator]
-        checked[name] = {"survival": measured, "floor": floor, "script": script, "above": above}
+    for name, runs in trained.items():
+        measured = stats.interval(runs, "run")
+        above = None if measured.low is None or floor is None else measured.low > floor
+        checked[name] = SurvivalFloor(measured, floor, script, above)
     return checked
 
 
 # ---- do all devices compute the same? -----------------------------------------------------------
 
 
+class DeviceAgreement(NamedTuple):
+    """One computation on every kind of device at hand.
+
+    Attributes:
+      devices: that were compared, by name.
+      largest_difference: between any and the first; None where there is one device.
+      tolerance: greatest difference that counts as rounding.
+      agree: None where there is one device.
+    """
+
+    devices: list[str]
+    largest_difference: float | None
+    tolerance: float
+    agree: bool | None
+
+
+def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int) -> DeviceAgreement:
+    """One policy's probabilities of its actions, as each kind of device computes them.
+
+    Args:
+      network: of the policy.
+      params: of one run.
+      mode: what it perceives.
+      radius: of the view, in cells.
+    """
+
+    def probabilities(params: Any, views: jax.Array) -> jax.Array:
+        policy = network_policy(network, params, mode)
+        return jax.nn.softmax(jax.vmap(lambda view: policy(view, jnp.uint32(0)).logits)(views))
+
+    views = directional_views(POISON, radius)
+    return device_agreement(probabilities, params, views.reshape(-1, *views.shape[2:]))
+
+
 def device_agreement(
     function: Callable[..., jax.Array], *arguments: Any, tolerance: float = 1e-4
-) -> dict[str, Any]:
-    """One function on every kind of device at hand: the accelerator's first and last, and a CPU.
+) -> DeviceAgreement:
+    """One function on the accelerator's first and last device, and on a CPU.
 
     Args:
       function: of arrays; its numbers are of the order of 1.
       arguments: what to call it with.
       tolerance: greatest difference that counts as rounding.
-
-    Returns:
-      `devices` compared, by name, `largest_difference` between any and the first (None where
-      there is one device), `tolerance` and `agree` (None likewise).
     """
     chosen = _devices()
     compiled = jax.jit(function)
@@ -201,12 +260,12 @@ def device_agreement(
         np.asarray(compiled(*jax.device_put(arguments, device)), np.float64) for device in chosen
     )
     largest = max((float(np.abs(other - first).max()) for other in others), default=None)
-    return {
-        "devices": [str(device) for device in chosen],
-        "largest_difference": largest,
-        "tolerance": tolerance,
-        "agree": None if largest is None else largest <= tolerance,
-    }
+    return DeviceAgreement(
+        devices=[str(device) for device in chosen],
+        largest_difference=largest,
+        tolerance=tolerance,
+        agree=None if largest is None else largest <= tolerance,
+    )
 
 
 def _devices() -> list[jax.Device]:
@@ -218,7 +277,7 @@ def _devices() -> list[jax.Device]:
 
 
 def require_same_configuration(
-    configurations: Mapping[str, Mapping[str, Any]],
+    configurations: Mapping[str, Mapping[str, object]],
     may_differ: Sequence[str] = ("mode", "modes", "seed"),
 ) -> None:
     """Refuse to compare what was not made under the same conditions.
@@ -245,34 +304,41 @@ def require_same_configuration(
         raise ValueError("not made under the same conditions: " + "; ".join(problems))
 
 
-def require_same_conditions(modes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse to compare modes that were not trained and judged alike.
+class Conditions(NamedTuple):
+    """What a mode was trained and evaluated under.
+
+    Attributes:
+      seeds: of its runs.
+      evaluated_steps: of each run.
+      training_steps: of each run; empty of a script.
+    """
+
+    seeds: Sequence[int]
+    evaluated_steps: Sequence[int]
+    training_steps: Sequence[int] = ()
+
+
+def require_same_conditions(modes: Mapping[str, Conditions]) -> None:
+    """Refuse to compare modes that were not trained and evaluated alike.
 
     Args:
-      modes: a results file's modes.
+      modes: by name; trained ones or scripts, for scripts are evaluated in fewer worlds.
 
     Raises:
       ValueError: seeds, training steps or evaluated steps differ from mode to mode, with the
         values.
     """
-
-    def of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        told = {
-            "seeds": [run["seed"] for run in runs],
-            "evaluated steps": [run["total_steps"] for run in runs],
-        }
-        trained = [run["training"]["steps"] for run in runs if "training" in run]
-        return told | ({"training steps": trained} if trained else {})
-
-    groups: dict[bool, dict[str, Any]] = {True: {}, False: {}}
-    for name, mode in modes.items():
-        groups[bool(mode.get("scripted"))][name] = of(mode["runs"])
-    for group in groups.values():
-        require_same_configuration(group, may_differ=())
+    require_same_configuration(
+        {
+            name: {label.replace("_", " "): list(told) for label, told in under._asdict().items()}
+            for name, under in modes.items()
+        },
+        may_differ=(),
+    )
 
 
-def _leaves(node: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
-    found = []
+def _leaves(node: Mapping[str, object], path: str = "") -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
     for name, value in node.items():
         if isinstance(value, Mapping):
             found += _leaves(value, f"{path}{name}.")
