@@ -10,7 +10,7 @@ import importlib.resources
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,8 +47,6 @@ from goodharts_jax.training import Trained
 from goodharts_jax.world import ENERGY_UNIT, FOOD, World
 
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
-# Scripts that have learnt nothing: whoever has, lives longer.
-_FLOOR_SCRIPTS = ("random_walk", "avoider")
 # Training counts as having learnt to tell food from poison when this share of what was eaten in
 # as many updates in a row was food.
 _EFFICIENT, _WINDOW = 0.99, 8
@@ -433,14 +431,8 @@ def _judge(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str
 
 
 def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
-    own = {name: mode for name, mode in modes.items() if not mode["scripted"]}
-    scripts = {name: mode for name, mode in modes.items() if mode["scripted"]}
-    verification.require_same_conditions({k: _conditions(v["runs"]) for k, v in own.items()})
-    verification.require_same_conditions({k: _conditions(v["runs"]) for k, v in scripts.items()})
-    floors = verification.survival_floor(
-        {name: _restricted_means(mode["runs"]) for name, mode in own.items()},
-        {name: _restricted_means(modes[name]["runs"]) for name in _FLOOR_SCRIPTS},
-    )
+    verification.require_same_conditions(modes)
+    floors = verification.survival_floor(modes)
     network, radius = study.settings.plan.network, study.settings.world.view_radius
     checked = {}
     for index, (name, mode) in enumerate(study.rows.items()):
@@ -449,26 +441,14 @@ def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> d
             verification.mean_directional_accuracy(network, params, mode, radius)
         )
         checked[name] = {
-            "directions": dict(vars(accuracy)),
+            "directions": {k: getattr(accuracy, k) for k in accuracy.__dataclass_fields__},
             "converged": all(run["training"]["converged"] for run in modes[name]["runs"]),
             "survival_floor": floors[name],
         }
     return checked
 
 
-def _conditions(runs: Sequence[Mapping[str, Any]]) -> verification.Conditions:
-    return verification.Conditions(
-        seeds=[run["seed"] for run in runs],
-        evaluated_steps=[run["total_steps"] for run in runs],
-        training_steps=[run["training"]["steps"] for run in runs if "training" in run],
-    )
-
-
-def _restricted_means(runs: Sequence[Mapping[str, Any]]) -> list[float | None]:
-    return [run["survival_restricted_mean"] for run in runs]
-
-
-def _device_agreement(study: Study, trained: Trained) -> verification.DeviceAgreement:
+def _device_agreement(study: Study, trained: Trained) -> dict[str, Any]:
     """The first mode's first policy, as each kind of device computes it."""
     params = jax.tree.map(lambda x: x[0], _own_params(study, trained, 0))
     mode = next(iter(study.rows.values()))

@@ -168,65 +168,79 @@ def _relative_change(curve: ArrayLike) -> float | None:
 # ---- does it do better than a script? -----------------------------------------------------------
 
 
-class SurvivalFloor(NamedTuple):
-    """How a trained mode's survival compares with that of scripts that have learnt nothing.
-
-    Attributes:
-      survival: restricted mean over runs, in steps.
-      floor: the best script's mean, in steps; None without a script.
-      script: its name.
-      above: whether the whole interval lies above the floor; None without an interval or a script.
-    """
-
-    survival: Measurement
-    floor: float | None
-    script: str | None
-    above: bool | None
-
-
 def survival_floor(
-    trained: Mapping[str, Sequence[float | None]], scripted: Mapping[str, Sequence[float | None]]
-) -> dict[str, SurvivalFloor]:
+    modes: Mapping[str, Mapping[str, Any]], scripts: Sequence[str] = ("random_walk", "avoider")
+) -> dict[str, dict[str, Any]]:
     """Whether each trained mode outlives scripts that have learnt nothing.
 
     A mode below the floor is no failure of the code: a proxy may well lead there. It must be seen.
 
     Args:
-      trained: restricted mean survival of each run, in steps, by mode.
-      scripted: likewise of the scripts that set the floor.
+      modes: a results file's modes, each with `runs`; scripted ones carry `scripted`: true.
+      scripts: scripted policies that set the floor; those not there are passed over.
+
+    Returns:
+      For each trained mode: `survival` (restricted mean over runs, in steps), `floor` (the best
+      script's mean), `script` (its name) and `above` (whether the whole interval lies above;
+      None without an interval or a script).
     """
-    floors = [(stats.interval(runs, "run").value, name) for name, runs in scripted.items()]
+
+    def survival(name: str) -> Measurement:
+        runs = modes[name]["runs"]
+        return stats.interval([run["survival_restricted_mean"] for run in runs], "run")
+
+    floors = [(survival(name).value, name) for name in scripts if name in modes]
     floor, script = max(
         ((value, name) for value, name in floors if value is not None), default=(None, None)
     )
     checked = {}
-    for name, runs in trained.items():
-        measured = stats.interval(runs, "run")
-        above = None if measured.low is None or floor is None else measured.low > floor
-        checked[name] = SurvivalFloor(measured, floor, script, above)
+    for name, mode in modes.items():
+        if mode.get("scripted"):
+            continue
+        measured = survival(name)
+        known = measured.low is not None and floor is not None
+        above = measured.low > floor if known else None  # type: ignore[operator]
+        checked[name] = {"survival": measured, "floor": floor, "script": script, "above": above}
     return checked
 
 
 # ---- do all devices compute the same? -----------------------------------------------------------
 
 
-class DeviceAgreement(NamedTuple):
-    """One computation on every kind of device at hand.
+def device_agreement(
+    function: Callable[..., jax.Array], *arguments: Any, tolerance: float = 1e-4
+) -> dict[str, Any]:
+    """One function on every kind of device at hand: the accelerator's first and last, and a CPU.
 
-    Attributes:
-      devices: that were compared, by name.
-      largest_difference: between any and the first; None where there is one device.
+    Args:
+      function: of arrays; its numbers are of the order of 1.
+      arguments: what to call it with.
       tolerance: greatest difference that counts as rounding.
-      agree: None where there is one device.
+
+    Returns:
+      `devices` compared, by name, `largest_difference` between any and the first (None where
+      there is one device), `tolerance` and `agree` (None likewise).
     """
+    chosen = _devices()
+    compiled = jax.jit(function)
+    first, *others = (
+        np.asarray(compiled(*jax.device_put(arguments, device)), np.float64) for device in chosen
+    )
+    largest = max((float(np.abs(other - first).max()) for other in others), default=None)
+    return {
+        "devices": [str(device) for device in chosen],
+        "largest_difference": largest,
+        "tolerance": tolerance,
+        "agree": None if largest is None else largest <= tolerance,
+    }
 
-    devices: list[str]
-    largest_difference: float | None
-    tolerance: float
-    agree: bool | None
+
+def _devices() -> list[jax.Device]:
+    local = jax.local_devices()
+    return list(dict.fromkeys([local[0], local[-1], jax.local_devices(backend="cpu")[0]]))
 
 
-def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int) -> DeviceAgreement:
+def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int) -> dict[str, Any]:
     """One policy's probabilities of its actions, as each kind of device computes them.
 
     Args:
@@ -242,35 +256,6 @@ def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int)
 
     views = directional_views(POISON, radius)
     return device_agreement(probabilities, params, views.reshape(-1, *views.shape[2:]))
-
-
-def device_agreement(
-    function: Callable[..., jax.Array], *arguments: Any, tolerance: float = 1e-4
-) -> DeviceAgreement:
-    """One function on the accelerator's first and last device, and on a CPU.
-
-    Args:
-      function: of arrays; its numbers are of the order of 1.
-      arguments: what to call it with.
-      tolerance: greatest difference that counts as rounding.
-    """
-    chosen = _devices()
-    compiled = jax.jit(function)
-    first, *others = (
-        np.asarray(compiled(*jax.device_put(arguments, device)), np.float64) for device in chosen
-    )
-    largest = max((float(np.abs(other - first).max()) for other in others), default=None)
-    return DeviceAgreement(
-        devices=[str(device) for device in chosen],
-        largest_difference=largest,
-        tolerance=tolerance,
-        agree=None if largest is None else largest <= tolerance,
-    )
-
-
-def _devices() -> list[jax.Device]:
-    local = jax.local_devices()
-    return list(dict.fromkeys([local[0], local[-1], jax.local_devices(backend="cpu")[0]]))
 
 
 # ---- was everything else the same? --------------------------------------------------------------
@@ -304,37 +289,30 @@ def require_same_configuration(
         raise ValueError("not made under the same conditions: " + "; ".join(problems))
 
 
-class Conditions(NamedTuple):
-    """What a mode was trained and evaluated under.
-
-    Attributes:
-      seeds: of its runs.
-      evaluated_steps: of each run.
-      training_steps: of each run; empty of a script.
-    """
-
-    seeds: Sequence[int]
-    evaluated_steps: Sequence[int]
-    training_steps: Sequence[int] = ()
-
-
-def require_same_conditions(modes: Mapping[str, Conditions]) -> None:
-    """Refuse to compare modes that were not trained and evaluated alike.
+def require_same_conditions(modes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse to compare modes that were not trained and judged alike.
 
     Args:
-      modes: by name; trained ones or scripts, for scripts are evaluated in fewer worlds.
+      modes: a results file's modes.
 
     Raises:
       ValueError: seeds, training steps or evaluated steps differ from mode to mode, with the
         values.
     """
-    require_same_configuration(
-        {
-            name: {label.replace("_", " "): list(told) for label, told in under._asdict().items()}
-            for name, under in modes.items()
-        },
-        may_differ=(),
-    )
+
+    def of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        told = {
+            "seeds": [run["seed"] for run in runs],
+            "evaluated steps": [run["total_steps"] for run in runs],
+        }
+        trained = [run["training"]["steps"] for run in runs if "training" in run]
+        return told | ({"training steps": trained} if trained else {})
+
+    groups: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    for name, mode in modes.items():
+        groups[bool(mode.get("scripted"))][name] = of(mode["runs"])
+    for group in groups.values():
+        require_same_configuration(group, may_differ=())
 
 
 def _leaves(node: Mapping[str, object], path: str = "") -> list[tuple[str, object]]:
