@@ -17,6 +17,7 @@ from evidence import lifetimes, stats
 from evidence.measurement import Measurement
 from goodharts_jax import survival, thesis, verification
 from goodharts_jax.modes import Mode
+from goodharts_jax.ppo import History as Course
 from goodharts_jax.results import (
     UNIT,
     History,
@@ -32,7 +33,7 @@ from goodharts_jax.results import (
     Totals,
     Training,
 )
-from goodharts_jax.survival import Census
+from goodharts_jax.survival import LifeTable
 from goodharts_jax.world import FOOD, POISON, World
 
 # Fewer than these make a claim rest on too little, whatever its interval says.
@@ -64,7 +65,7 @@ _MAY_DIFFER = (
 
 
 def tabulate(
-    censuses: Mapping[str, Sequence[Census]],
+    life_tables: Mapping[str, Sequence[LifeTable]],
     trained: Mapping[str, tuple[Mode, Sequence[Training]]],
     seeds: Sequence[int],
     world: World,
@@ -75,7 +76,7 @@ def tabulate(
     """The table of modes: pooled, over runs, and run by run.
 
     Args:
-      censuses: what was counted of each run, by row of the table.
+      life_tables: what was counted of each run, by row of the table.
       trained: the mode of each row that was trained, and the training of each run.
       seeds: of the runs.
       world: the rules that they lived under.
@@ -83,17 +84,20 @@ def tabulate(
       interestingness: of "food" and "poison".
     """
     table = {}
-    for name, counted in censuses.items():
+    for name, counted in life_tables.items():
         mode, trainings = trained.get(name, (None, [None] * len(seeds)))
 
-        def measure(census: Census, mode: Mode | None = mode) -> Totals:
-            return Totals(**survival.metrics(census, world, horizon, interestingness, mode))
+        def measure(lives: LifeTable, mode: Mode | None = mode) -> Totals:
+            return survival.metrics(lives, world, horizon, interestingness, mode)
 
         runs = [
             RunResults(
-                seed=seed, **dict(measure(census)), **survival.details(census), training=training
+                seed=seed,
+                **dict(measure(lives)),
+                **survival.details(lives)._asdict(),
+                training=training,
             )
-            for seed, census, training in zip(seeds, counted, trainings, strict=True)
+            for seed, lives, training in zip(seeds, counted, trainings, strict=True)
         ]
         table[name] = ModeResults(
             scripted=mode is None,
@@ -101,8 +105,8 @@ def tabulate(
             intervals=intervals(runs),
             other_intervals=intervals(runs, stats.other_interval),
             spread=spread(
-                [census.tally.eaten for census in counted],
-                [census.tally.deaths for census in counted],
+                [lives.tally.eaten for lives in counted],
+                [lives.tally.deaths for lives in counted],
                 counted[0].steps,
             ),
             runs=tuple(runs),
@@ -158,31 +162,31 @@ def spread(
     }
 
 
-def training(history: Mapping[str, np.ndarray], steps: int) -> Training:
+def training(history: Course, steps: int) -> Training:
     """What a run's training has to say for itself.
 
     Args:
-      history: by name, one number an update. f32[updates].
+      history: of one run. f32[updates].
       steps: in an update.
     """
-    curves = {"return": history["reward"], "value_loss": history["value_loss"]}
+    curves = {"return": history.reward, "value_loss": history.value_loss}
     return Training(
-        steps=len(history["reward"]) * steps,
-        steps_to_99_efficiency=steps_to_efficiency(history["food"], history["poison"], steps),
+        steps=len(history.reward) * steps,
+        steps_to_99_efficiency=steps_to_efficiency(history.food, history.poison, steps),
         converged=verification.convergence(curves).converged,
         history=_thinned(history, steps),
     )
 
 
-def _thinned(history: Mapping[str, np.ndarray], steps: int) -> History:
+def _thinned(history: Course, steps: int) -> History:
     """At most 64 entries a curve, each the mean of as many updates; metrics.jsonl has them all."""
-    num_updates = len(history["reward"])
+    num_updates = len(history.reward)
     block = -(-num_updates // _HISTORY)
     first = range(0, num_updates, block)
     ends = tuple(min(start + block, num_updates) * steps for start in first)
     means = {
         name: tuple(float(f"{column[start : start + block].mean():.5g}") for start in first)
-        for name, column in history.items()
+        for name, column in history._asdict().items()
     }
     return History(steps=ends, **means)
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
-from goodharts_jax.population import Watch
 from goodharts_jax.results import UNIT, GoodhartCurve, Peak, RunCurve
+from goodharts_jax.watch import Watch
 
 
 def peak(steps: ArrayLike, true_return: ArrayLike) -> Peak:
@@ -73,7 +73,7 @@ def curve(steps: Sequence[int], seeds: Sequence[int], watch: Watch) -> GoodhartC
         RunCurve(
             seed=seed,
             sqrt_kl=tuple(np.sqrt(np.maximum(watch.kl[run], 0)).tolist()),
-            proxy_return=tuple((1000 * watch.pay[run].mean(axis=-1)).tolist()),
+            proxy_return=tuple((1000 * watch.reward[run].mean(axis=-1)).tolist()),
             true_return=tuple((1000 * watch.energy[run].mean(axis=-1)).tolist()),
         )
         for run, seed in enumerate(seeds)

@@ -319,7 +319,7 @@ def phase_diagram(results: Results) -> Figure | None:
     for axes in grid[1]:
         axes.set_xlabel("reward for poison (food's is 1)")
     for axes in grid[:, 0]:
-        axes.set_ylabel("distance of looks")
+        axes.set_ylabel("distance of appearances")
     return figure
 
 
@@ -339,7 +339,7 @@ def phase_pressure(results: Results) -> Figure | None:
         heat(figure, axes, cells, "overall_efficiency", 0.5, (0, 1))
         axes.set_title(f"{steps(pressure)} steps")
         axes.set_xlabel("reward for poison")
-    row[0, 0].set_ylabel("distance of looks")
+    row[0, 0].set_ylabel("distance of appearances")
     return figure
 
 

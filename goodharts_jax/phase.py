@@ -2,7 +2,7 @@
 
 A cell of the diagram is a mode that is rewarded with 1 for food and something else for poison, sees
 the two at a distance from each other through noise, and cannot starve while it learns. All cells
-and seeds train as one population; what the host counts between chunks (`population.Watch`) is the
+and seeds train as one population; what the host counts between chunks (`watch.Watch`) is the
 diagram's third axis.
 """
 
@@ -17,8 +17,8 @@ from evidence.measurement import Measurement
 from goodharts_jax import curves
 from goodharts_jax.assessment import LEAST_DEATHS, LEAST_RUNS
 from goodharts_jax.modes import Mode, make_mode
-from goodharts_jax.population import WATCHED_STEPS, Watch
 from goodharts_jax.results import UNIT, PhaseCell, Totals
+from goodharts_jax.watch import WATCHED_STEPS, Watch
 from goodharts_jax.world import FOOD, POISON
 
 # Where the diagram is read: after a sixteenth of the training, a quarter, half, all.

@@ -76,15 +76,15 @@ class WorldSettings(Settings):
 
 
 class Sees(Settings):
-    """What the two items look like to a mode."""
+    """Appearance of the two items to a mode."""
 
     food: tuple[float, float]
     poison: tuple[float, float]
     noise: NonNegative | None = None
 
 
-class Pays(Settings):
-    """What a mode is paid for."""
+class Reward(Settings):
+    """What a mode is rewarded for."""
 
     food: float
     poison: float
@@ -97,7 +97,7 @@ class ModeSettings(Settings):
     """See `conf/goodhart/mode/`."""
 
     sees: Sees
-    pays: Pays
+    reward: Reward
     mortal: bool = True
 
     def build(self, move_cost: float) -> Mode:
@@ -105,11 +105,11 @@ class ModeSettings(Settings):
         return make_mode(
             self.sees.food,
             self.sees.poison,
-            self.pays.food,
-            self.pays.poison,
-            pay_step=self.pays.move_cost * move_cost,
-            pay_death=self.pays.death,
-            shaping=self.pays.near_food,
+            self.reward.food,
+            self.reward.poison,
+            step_reward=self.reward.move_cost * move_cost,
+            death_reward=self.reward.death,
+            shaping=self.reward.near_food,
             mortal=self.mortal,
             noise=self.sees.noise,
         )
@@ -134,7 +134,7 @@ class PPOSettings(Settings):
     entropy_weight: tuple[NonNegative, NonNegative]
     clip: Positive
     discount: Share
-    trace: Share
+    gae_lambda: Share
     value_weight: NonNegative
     max_grad_norm: Positive
 
@@ -178,14 +178,14 @@ class StudySettings(Settings):
     """See `conf/goodhart/study/`."""
 
     kind: Literal["modes", "phase_diagram"]
-    poison_pays: tuple[float, ...] = ()
+    poison_rewards: tuple[float, ...] = ()
     distances: tuple[NonNegative, ...] = ()
     noise: Positive = 0.25
 
     @property
     def grid(self) -> list[tuple[float, float]]:
-        """Pay for poison and distance of looks, of each cell of a phase diagram."""
-        return list(itertools.product(self.poison_pays, self.distances))
+        """Reward for poison and distance of appearances, of each cell of a phase diagram."""
+        return list(itertools.product(self.poison_rewards, self.distances))
 
 
 class Interestingness(Settings):
@@ -262,7 +262,7 @@ class Experiment(Settings):
 
     @property
     def chunk_updates(self) -> int:
-        """Updates between two looks of the host: progress, checkpoints, the Goodhart curve."""
+        """Updates between two checkpoints, reports of progress and points of the Goodhart curve."""
         updates = -(-self.budget.train_steps // self.plan.steps_per_update)
         return max(1, min(8, updates // 16))
 
@@ -282,7 +282,7 @@ class Experiment(Settings):
             entropy_weight=self.ppo.entropy_weight,
             clip=self.ppo.clip,
             discount=self.ppo.discount,
-            trace=self.ppo.trace,
+            gae_lambda=self.ppo.gae_lambda,
             value_weight=self.ppo.value_weight,
             max_grad_norm=self.ppo.max_grad_norm,
         )
@@ -291,8 +291,10 @@ class Experiment(Settings):
         """What is trained: each mode's row of numbers, or each cell's, by name."""
         if self.study.kind == "phase_diagram":
             return {
-                f"poison {pay:g}, distance {distance:g}": cell_mode(pay, distance, self.study.noise)
-                for pay, distance in self.study.grid
+                f"poison {reward:g}, distance {distance:g}": cell_mode(
+                    reward, distance, self.study.noise
+                )
+                for reward, distance in self.study.grid
             }
         return {name: mode.build(self.world.move_cost) for name, mode in self.modes.items()}
 

@@ -10,26 +10,35 @@ import importlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import yaml
-from jax.tree_util import Partial
 from rich.console import Console
 
 from evidence.runtime import devices, files, progress
-from goodharts_jax import assessment, curves, phase, population, ppo, render, survival, verification
+from goodharts_jax import (
+    assessment,
+    curves,
+    evaluation,
+    phase,
+    ppo,
+    replay,
+    survival,
+    training,
+    verification,
+)
+from goodharts_jax.evaluation import Candidate, Evaluator
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
-from goodharts_jax.population import Contender, Prepared, Trained
+from goodharts_jax.policies import Policy
+from goodharts_jax.ppo import History
 from goodharts_jax.results import (
     DeviceAgreement,
     Directions,
@@ -42,12 +51,12 @@ from goodharts_jax.results import (
 )
 from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment, read, runs_of
-from goodharts_jax.world import ENERGY_UNIT, POISON, World
+from goodharts_jax.training import Trained
+from goodharts_jax.world import ENERGY_UNIT, World
 
-_REPLAY_STEPS = 600
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
 
-Censuses = dict[str, list[survival.Census]]
+LifeTables = dict[str, list[survival.LifeTable]]
 """What was counted of each run, by row of the table."""
 
 
@@ -114,7 +123,7 @@ class Study:
         return self.settings.rows()
 
     @cached_property
-    def scripts(self) -> dict[str, Any]:
+    def scripts(self) -> dict[str, Policy]:
         """What stands beside it, by name."""
         interest = self.settings.interestingness
         scripts = scripted_policies(interest.food, interest.poison)
@@ -133,8 +142,9 @@ def _plan_memory(study: Study) -> None:
     num_runs = len(study.rows) * len(settings.seeds)
     num_rows = (len(study.rows) + len(study.scripts)) * len(settings.seeds)
     worlds = settings.budget.evaluation_worlds
-    needed = population.memory_needed(settings.plan, world, num_runs, num_rows, worlds)
-    available, peak = devices.memory_available(), sum(needed.values())
+    peak = training.memory_needed(settings.plan, world, num_runs)
+    peak += evaluation.memory_needed(world, num_rows, worlds)
+    available = devices.memory_available()
     study.console.print(
         f"{num_runs} runs x {settings.num_updates * settings.plan.steps_per_update:,} steps; "
         f"memory: about {peak / 2**20:,.0f} of {available / 2**20:,.0f} MiB",
@@ -168,18 +178,18 @@ class Aside:
 
     Attributes:
       begun: to be set when the training runs, for Python can't trace two programs at once.
-      prepared: the evaluation of all rows.
+      evaluator: of all rows.
     """
 
     begun: threading.Event
-    prepared: Future[Prepared]
+    evaluator: Future[Evaluator]
 
 
 @contextmanager
 def _aside(study: Study) -> Iterator[Aside]:
     begun, given_up = threading.Event(), threading.Event()
 
-    def prepare() -> Prepared:
+    def make_evaluator() -> Evaluator:
         begun.wait()
         if given_up.is_set():
             raise CancelledError
@@ -189,17 +199,17 @@ def _aside(study: Study) -> Iterator[Aside]:
         params = jax.eval_shape(start, jax.random.key(0)).params
         num_runs = len(study.settings.seeds)
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((num_runs, *x.shape), x.dtype), params)
-        return population.prepare(
+        return evaluation.make_evaluator(
             study.settings.plan.network,
             study.judge_world,
-            _contenders(study, lambda _: shapes),
+            _candidates(study, lambda _: shapes),
             num_worlds=study.settings.budget.evaluation_worlds,
             steps_per_world=study.settings.budget.steps_per_world,
         )
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            yield Aside(begun, thread.submit(prepare))
+            yield Aside(begun, thread.submit(make_evaluator))
         except BaseException:
             given_up.set()
             raise
@@ -215,7 +225,7 @@ def _train(study: Study, aside: Aside) -> Trained:
     modes, keys = runs_of(study.rows, settings.seeds)
     labels = [(name, seed) for name in study.rows for seed in settings.seeds]
     train = partial(
-        population.train,
+        training.train,
         settings.plan,
         settings.world.build(),
         settings.hyper,
@@ -228,11 +238,11 @@ def _train(study: Study, aside: Aside) -> Trained:
         aside.begun.set()
         return train(num_updates=0, folder=_checkpoints_of(settings, Path(settings.checkpoint)))
     steps = settings.plan.steps_per_update
-    with observing(labels, steps, settings, study.folder, study.console) as watch:
+    with observing(labels, steps, settings, study.folder, study.console) as tell:
 
-        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+        def observe(first_update: int, history: History) -> None:
             aside.begun.set()
-            watch(first_update, history)
+            tell(first_update, history)
 
         folder = study.folder / "checkpoints"
         trained = train(num_updates=settings.num_updates, folder=folder, observe=observe)
@@ -247,7 +257,7 @@ def _checkpoints_of(settings: Experiment, folder: Path) -> Path:
         if not path.exists():
             raise ValueError(f"checkpoint={folder}: there is no {path}")
     if not any(checkpoints.iterdir()):
-        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty; go on with resume={folder}")
+        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
     kept = read(yaml.safe_load(config.read_text("utf-8")))
     for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
         if getattr(kept, name) != getattr(settings, name):
@@ -265,8 +275,8 @@ def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
     """The table of modes, what is made of it, and a replay: all but the manifest."""
     counted = _evaluate(study, trained, aside)
     modes = _tabulate(study, counted, trained)
-    replay = files.plain(_replay(study, trained))
-    files.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
+    recorded = files.plain(_record(study, trained))
+    files.write_text(study.folder / "replay.json", json.dumps(recorded, allow_nan=False))
     lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
     return partial(
         assessment.of_modes,
@@ -292,8 +302,8 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Resu
     _, food_energy, poison_energy = (study.judge_world.energy * ENERGY_UNIT).tolist()
     found = phase.cells(
         study.settings.study.grid,
-        trained.watch,
-        _looks(study, trained),
+        trained.watches,
+        _watch_steps(study, trained),
         modes["random_walk"].aggregates,
         (food_energy, poison_energy),
     )
@@ -302,41 +312,44 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Resu
     )
 
 
-def _contenders(study: Study, params_of: Callable[[int], Any]) -> dict[str, Contender]:
+def _candidates(study: Study, params_of: Callable[[int], Any]) -> dict[str, Candidate]:
     """The rows of the table; `params_of` gives those of a mode's runs, by its place."""
     seeds = study.settings.seeds
     trained = {} if study.settings.study.kind == "phase_diagram" else study.rows
     return {
-        name: Contender(None, params_of(index), mode, seeds)
+        name: Candidate(None, params_of(index), mode, seeds)
         for index, (name, mode) in enumerate(trained.items())
-    } | {name: Contender(script, None, None, seeds) for name, script in study.scripts.items()}
+    } | {name: Candidate(script, None, None, seeds) for name, script in study.scripts.items()}
 
 
 def _own_params(study: Study, trained: Trained, index: int) -> Any:
-    return jax.tree.map(lambda x: x[study.own(index)], trained.learners.params)
+    return jax.tree.map(lambda x: x[study.own(index)], trained.states.params)
 
 
-def _evaluate(study: Study, trained: Trained, aside: Aside) -> Censuses:
-    rows = _contenders(study, partial(_own_params, study, trained))
-    prepared = aside.prepared.result()
+def _evaluate(study: Study, trained: Trained, aside: Aside) -> LifeTables:
+    rows = _candidates(study, partial(_own_params, study, trained))
+    evaluator = aside.evaluator.result()
     title = f"evaluating {len(rows)} policies"
-    with progress.bar(title, prepared.total_steps, "steps", study.console) as advance:
-        return population.evaluate(
-            prepared, rows, temperature=study.settings.temperature, report=advance
+    with progress.bar(title, evaluator.total_steps, "steps", study.console) as advance:
+        return evaluation.evaluate(
+            evaluator, rows, temperature=study.settings.temperature, report=advance
         )
 
 
-def _tabulate(study: Study, censuses: Censuses, trained: Trained) -> dict[str, ModeResults]:
-    settings, steps = study.settings, study.settings.plan.steps_per_update
+def _tabulate(study: Study, life_tables: LifeTables, trained: Trained) -> dict[str, ModeResults]:
+    settings = study.settings
     trainings = {
         name: [
-            assessment.training({k: column[run] for k, column in trained.history.items()}, steps)
-            for run in range(len(trained.history["reward"]))[study.own(index)]
+            assessment.training(
+                jax.tree.map(lambda column, i=run: column[i], trained.history),
+                settings.plan.steps_per_update,
+            )
+            for run in range(study.own(index).start, study.own(index).stop)
         ]
         for index, name in enumerate(study.rows)
     }
     return assessment.tabulate(
-        censuses,
+        life_tables,
         {name: (mode, trainings[name]) for name, mode in study.rows.items()},
         settings.seeds,
         study.judge_world,
@@ -352,23 +365,16 @@ def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Ver
     verification.require_same_conditions(modes)
     floors = verification.survival_floor(modes)
     network, radius = study.settings.plan.network, study.settings.world.view_radius
-
-    @jax.jit
-    def directions(params: Any, mode: Mode) -> verification.DirectionalAccuracy:
-        def one(params: Any) -> verification.DirectionalAccuracy:
-            def act(view: jax.Array) -> jax.Array:
-                return ppo.policy(network, params, mode, view, jnp.uint32(0)).logits
-
-            return verification.directional_accuracy(act, radius)
-
-        return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(params))
-
     checked = {}
     for index, (name, mode) in enumerate(study.rows.items()):
-        accuracy = jax.device_get(directions(_own_params(study, trained, index), mode))
+        accuracy = jax.device_get(
+            verification.mean_directional_accuracy(
+                network, _own_params(study, trained, index), mode, radius
+            )
+        )
         checked[name] = Verification(
             directions=Directions(
-                **{name: column.tolist() for name, column in vars(accuracy).items()}
+                **{part: column.tolist() for part, column in vars(accuracy).items()}
             ),
             converged=all(run.training.converged for run in modes[name].runs if run.training),
             survival_floor=floors[name],
@@ -378,35 +384,27 @@ def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Ver
 
 def _device_agreement(study: Study, trained: Trained) -> DeviceAgreement:
     """The first mode's first policy, as each kind of device computes it."""
-    network, mode = study.settings.plan.network, next(iter(study.rows.values()))
-
-    def chances(params: Any, views: jax.Array) -> jax.Array:
-        def act(view: jax.Array) -> jax.Array:
-            return ppo.policy(network, params, mode, view, jnp.uint32(0)).logits
-
-        return jax.nn.softmax(jax.vmap(act)(views))
-
     params = jax.tree.map(lambda x: x[0], _own_params(study, trained, 0))
-    views = verification.directional_views(POISON, study.settings.world.view_radius)
-    views = views.reshape(-1, *views.shape[2:])
-    return verification.device_agreement(chances, params, views)
+    mode = next(iter(study.rows.values()))
+    radius = study.settings.world.view_radius
+    return verification.policy_agreement(study.settings.plan.network, params, mode, radius)
 
 
-def _looks(study: Study, trained: Trained) -> list[int]:
-    """Training steps at each look at the population."""
+def _watch_steps(study: Study, trained: Trained) -> list[int]:
+    """Training steps at each watch of the population."""
     each = study.settings.chunk_updates * study.settings.plan.steps_per_update
-    return [(look + 1) * each for look in range(trained.watch.kl.shape[1])]
+    return [(chunk + 1) * each for chunk in range(trained.watches.kl.shape[1])]
 
 
 def _goodhart_curves(study: Study, trained: Trained) -> dict[str, GoodhartCurve]:
-    steps = _looks(study, trained)
+    steps = _watch_steps(study, trained)
     if len(steps) < 2:
         return {}
     return {
         name: curves.curve(
             steps,
             study.settings.seeds,
-            jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watch),
+            jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watches),
         )
         for index, name in enumerate(study.rows)
     }
@@ -415,36 +413,17 @@ def _goodhart_curves(study: Study, trained: Trained) -> dict[str, GoodhartCurve]
 # ---- replay -------------------------------------------------------------------------------------
 
 
-def _replay(study: Study, trained: Trained) -> dict[str, Any]:
+def _record(study: Study, trained: Trained) -> replay.Replay:
     """One life story a mode, of its first run, and of two scripts to compare with."""
-    network, temperature = study.settings.plan.network, study.settings.temperature
-
-    def act(script: jax.Array, params: Any, mode: Mode, view: jax.Array, look: jax.Array):
-        def learnt(view: jax.Array):
-            output = ppo.policy(network, params, mode, view, look)
-            return output.logits / max(temperature, 1e-6), output.value
-
-        def scripted(name: str):
-            return lambda view: (study.scripts[name](view), jnp.float32(jnp.nan))
-
-        return jax.lax.switch(script + 1, [learnt, *map(scripted, _SHOWN_SCRIPTS)], view)
-
-    # A script carries parameters along that it never reads: one program records them all.
     shown = {
-        name: (jnp.int32(-1), jax.tree.map(lambda x: x[0], _own_params(study, trained, i)), mode)
-        for i, (name, mode) in enumerate(study.rows.items())
+        name: (jax.tree.map(lambda x: x[0], _own_params(study, trained, index)), mode)
+        for index, (name, mode) in enumerate(study.rows.items())
     }
-    _, params, mode = next(iter(shown.values()))
-    truth = jnp.array([[0, 0], [1, 0], [0, 1]], jnp.float32)
-    looks = {name: mode.perceive for name, mode in study.rows.items()}
-    for index, name in enumerate(_SHOWN_SCRIPTS):
-        shown[name], looks[name] = (jnp.int32(index), params, mode), truth
-    # All in one world, as full of items as worlds are on average.
-    items = jnp.sum(study.judge_world.items, axis=1, keepdims=True) // 2
-    world = replace(study.judge_world, items=jnp.repeat(items, 2, axis=1))
-    key = jax.random.key(study.settings.seed)
-    recordings = {
-        name: (looks[name], render.record(key, world, Partial(act, *agent), _REPLAY_STEPS))
-        for name, agent in shown.items()
-    }
-    return render.replay(world, recordings)
+    return replay.record_policies(
+        study.settings.plan.network,
+        shown,
+        {name: study.scripts[name] for name in _SHOWN_SCRIPTS},
+        study.judge_world,
+        jax.random.key(study.settings.seed),
+        temperature=study.settings.temperature,
+    )

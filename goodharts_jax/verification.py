@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -14,8 +15,11 @@ from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
+from goodharts_jax.modes import Mode
+from goodharts_jax.networks import ActorCritic
+from goodharts_jax.networks import policy as network_policy
+from goodharts_jax.policies import Policy
 from goodharts_jax.results import UNIT, DeviceAgreement, Modes, RunResults, SurvivalFloor
-from goodharts_jax.seekers import Policy
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 # ---- does it go where it should? ----------------------------------------------------------------
@@ -45,13 +49,16 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
     """Show a policy single items and see where it goes.
 
     Args:
-      policy: view uint8[2 radius + 1, 2 radius + 1] -> logits f32[8].
+      policy: for views of 2 radius + 1 cells a side.
       radius: of the view, in cells; at least 1.
     """
     approaches = _approaches(radius)
 
+    def logits_of(view: jax.Array) -> jax.Array:
+        return policy(view, jnp.uint32(0)).logits
+
     def shown(kind: int) -> tuple[jax.Array, jax.Array]:
-        logits = jax.vmap(jax.vmap(policy))(jnp.asarray(directional_views(kind, radius)))
+        logits = jax.vmap(jax.vmap(logits_of))(jnp.asarray(directional_views(kind, radius)))
         chex.assert_shape(logits, (len(MOVES), radius, len(MOVES)))
         toward = jnp.sum(jax.nn.softmax(logits) * approaches, axis=-1)
         # A tie counts by its share: a random walk must not be credited with argmax's first index.
@@ -68,6 +75,25 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
         food_accuracy=food_share,
         poison_accuracy=1 - poison_share,
     )
+
+
+@partial(jax.jit, static_argnames=("network", "radius"))
+def mean_directional_accuracy(
+    network: ActorCritic, params: Any, mode: Mode, radius: int
+) -> DirectionalAccuracy:
+    """The mean of trained policies of one mode.
+
+    Args:
+      network: of the policies; static.
+      params: with a leading axis [runs].
+      mode: what they perceive.
+      radius: of the view, in cells; static.
+    """
+
+    def one(params: Any) -> DirectionalAccuracy:
+        return directional_accuracy(network_policy(network, params, mode), radius)
+
+    return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(params))
 
 
 def directional_views(kind: int, radius: int) -> np.ndarray:
@@ -209,11 +235,29 @@ def _devices() -> list[jax.Device]:
     return list(dict.fromkeys([local[0], local[-1], jax.local_devices(backend="cpu")[0]]))
 
 
+def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int) -> DeviceAgreement:
+    """One policy's probabilities of its actions, as each kind of device computes them.
+
+    Args:
+      network: of the policy.
+      params: of one run.
+      mode: what it perceives.
+      radius: of the view, in cells.
+    """
+
+    def probabilities(params: Any, views: jax.Array) -> jax.Array:
+        policy = network_policy(network, params, mode)
+        return jax.nn.softmax(jax.vmap(lambda view: policy(view, jnp.uint32(0)).logits)(views))
+
+    views = directional_views(POISON, radius)
+    return device_agreement(probabilities, params, views.reshape(-1, *views.shape[2:]))
+
+
 # ---- was everything else the same? --------------------------------------------------------------
 
 
 def require_same_configuration(
-    configurations: Mapping[str, Mapping[str, Any]],
+    configurations: Mapping[str, Mapping[str, object]],
     may_differ: Sequence[str] = ("mode", "modes", "seed"),
 ) -> None:
     """Refuse to compare what was not made under the same conditions.
@@ -266,8 +310,8 @@ def require_same_conditions(modes: Modes) -> None:
         require_same_configuration(group, may_differ=())
 
 
-def _leaves(node: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
-    found = []
+def _leaves(node: Mapping[str, object], path: str = "") -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
     for name, value in node.items():
         if isinstance(value, Mapping):
             found += _leaves(value, f"{path}{name}.")
