@@ -1,7 +1,7 @@
 """Was the published 'blinded' row made by its rollout buffer?
 
-There, agents that see interestingness (food 0.5, poison 1.0) and are rewarded by the truth ate next to
-nothing. Their rollouts were stored as uint8, so that the update saw 0 where the policy had acted
+There, agents that see interestingness (food 0.5, poison 1.0) and are rewarded by the truth ate next
+to nothing. Their rollouts were stored as uint8, so that the update saw 0 where the policy had acted
 on 0.5: food was invisible to learning. The hypothesis: with lossless storage such an agent learns
 to tell 0.5 from 1.0, and lives. Both arms here differ in that alone.
 """

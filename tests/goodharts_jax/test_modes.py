@@ -10,7 +10,8 @@ from goodharts_jax import modes, settings
 from goodharts_jax.world import EMPTY, FOOD, POISON, Event
 
 # Five columns: appearance of food and poison; rewards for food, poison, a step, a death; the
-# weight of the shaping; whether energy counts in training. Interestingness 0.5 and 1.0, move cost 0.1.
+# weight of the shaping; whether energy counts in training. Interestingness is 0.5 and 1.0, the move
+# cost 0.1.
 TABLE = {
     "ground_truth": ((1, 0), (0, 1), (1, -2, -0.1, -4), 0, True),
     "ground_truth_handhold": ((1, 0), (0, 1), (1, -1, -0.1, -2), 1, True),
