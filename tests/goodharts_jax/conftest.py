@@ -13,7 +13,9 @@ from jax.tree_util import Partial
 
 from evidence import stats
 from evidence.runtime import files
-from goodharts_jax import render, thesis, verification, world
+from goodharts_jax import replay as replays
+from goodharts_jax import thesis, verification, world
+from goodharts_jax.policies import Output
 from goodharts_jax.results import Manifest
 
 HORIZON = 500
@@ -211,8 +213,8 @@ def _verification(modes) -> dict[str, Any]:
     liking = {"ground_truth": (1.0, -2.0), "proxy": (0.5, 1.0), "ground_truth_blinded": (0.3, -1.0)}
     checks = {}
     for name, (food, poison) in liking.items():
-        pay = jnp.array([0.0, food, poison])
-        found = verification.directional_accuracy(lambda view, pay=pay: _lean(pay, view), 5)
+        policy = Partial(_leaning, jnp.array([0.0, food, poison]), jnp.array(False))
+        found = verification.directional_accuracy(policy, 5)
         checks[name] = {
             "directions": dict(vars(found)),
             "converged": True,
@@ -221,31 +223,31 @@ def _verification(modes) -> dict[str, Any]:
     return checks
 
 
-def _lean(pay: jax.Array, view: jax.Array) -> jax.Array:
-    """Logits that lean towards what pays, and the more the nearer it is."""
+def _leaning(
+    worth: jax.Array, has_critic: jax.Array, view: jax.Array, noise_word: jax.Array
+) -> Output:
+    """Leans towards what is worth most, and the more the nearer it is."""
     offset = np.mgrid[-5:6, -5:6][:, :, :, None] - np.array(world.MOVES).T[::-1, None, None]
     nearness = jnp.asarray(np.exp(-1.2 * np.abs(offset).max(axis=0)), jnp.float32)
-    return 12 * jnp.einsum("yx,yxa->a", pay[view], nearness)
+    logits = 12 * jnp.einsum("yx,yxa->a", worth[view], nearness)
+    value = jax.nn.logsumexp(logits) - jnp.log(8.0)
+    return Output(logits, jnp.where(has_critic, value, jnp.nan))
 
 
 def make_replay(steps: int = 400) -> dict[str, Any]:
-    """Recordings of agents that lean towards what pays, in one real world."""
+    """Recordings of policies that lean towards what is worth most, in one real world."""
     rules = world.make_world(food=(120, 120), poison=(90, 90))
 
-    def act(pay, critical, view, look):
-        logits = _lean(pay, view)
-        return logits, jnp.where(critical, jax.nn.logsumexp(logits) - jnp.log(8.0), jnp.nan)
-
-    agents = {
+    policies = {
         "ground_truth": ([[0, 0], [1, 0], [0, 1]], (0.0, 1.0, -2.0)),
         "proxy": ([[0, 0], [0.5, 0.5], [1, 1]], (0.0, 0.5, 1.0)),
         "random_walk": ([[0, 0], [1, 0], [0, 1]], (0.0, 0.0, 0.0)),
     }
     recordings = {}
-    for name, (perceive, pay) in agents.items():
-        agent = Partial(act, jnp.array(pay), jnp.array(name != "random_walk"))
-        recordings[name] = perceive, render.record(jax.random.key(3), rules, agent, steps)
-    return render.replay(rules, recordings)
+    for name, (appearance, worth) in policies.items():
+        policy = Partial(_leaning, jnp.array(worth), jnp.array(name != "random_walk"))
+        recordings[name] = appearance, replays.record(jax.random.key(3), rules, policy, steps)
+    return files.plain(replays.make_replay(rules, recordings))
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ MINE = """# @package modes.mine
 sees:
   food: [1, 0]
   poison: [0.25, 0.75]
-pays:
+reward:
   food: 2
   poison: -1
 """
@@ -180,7 +180,7 @@ def test_a_mode_of_ones_own(command):
     path.write_text(MINE)
     command("--config-dir", "my", *SMALL, "mode=mine", "seed=7", "hydra.run.dir=own")
     results = checked(command.folder / "own", {"mine"}, [7])
-    assert results["manifest"]["configuration"]["modes"]["mine"]["pays"]["food"] == 2
+    assert results["manifest"]["configuration"]["modes"]["mine"]["reward"]["food"] == 2
     measured = results["modes"]["mine"]["aggregates"]
     assert measured["own_return_per_1k_steps"] == pytest.approx(
         2 * measured["food_per_1k_steps"] - measured["poison_per_1k_steps"]
@@ -343,12 +343,12 @@ def test_steps_to_efficiency_on_synthetic_curves():
 
 def test_training_in_five_lines():
     world = goodharts_jax.make_world(12, 2, food=(8, 8), poison=(4, 4))
-    mode = goodharts_jax.make_mode((1, 0), (0, 1), pay_food=1, pay_poison=-2)
+    mode = goodharts_jax.make_mode((1, 0), (0, 1), food_reward=1, poison_reward=-2)
     plan = goodharts_jax.Plan(num_worlds=16, rollout_length=8, episode_length=32)
     run = jax.jit(goodharts_jax.train, static_argnums=(0, 5))
-    learner, history = run(plan, world, goodharts_jax.make_hyper(3), mode, jax.random.key(0), 3)
-    assert learner.update == 3
-    assert history["reward"].shape == (3,) and np.isfinite(history["reward"]).all()
+    state, history = run(plan, world, goodharts_jax.make_hyper(3), mode, jax.random.key(0), 3)
+    assert state.update == 3
+    assert history.reward.shape == (3,) and np.isfinite(history.reward).all()
 
 
 def test_every_public_name_is_there():

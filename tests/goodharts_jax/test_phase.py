@@ -19,13 +19,13 @@ from rich.console import Console
 from evidence.measurement import Measurement
 from evidence.runtime import files
 from goodharts_jax import phase, report, study
-from goodharts_jax.population import WATCHED_STEPS
 from goodharts_jax.settings import read
+from goodharts_jax.watch import WATCHED_STEPS
 
 # Two cells of two runs, small, and long enough to be killed in the middle.
 SMALL = (
     "study=phase_diagram",
-    "study.poison_pays=[-2, 2]",
+    "study.poison_rewards=[-2, 2]",
     "study.distances=[1]",
     "runs=2",
     "budget=smoke",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from goodharts_jax import seekers, verification
+from goodharts_jax.policies import Output
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 RADIUS = 5
@@ -52,8 +53,8 @@ def test_seekers_score_what_they_are():
 def test_a_mirrored_policy_is_caught():
     """A policy whose view has rows and columns exchanged fails, though it seeks food."""
 
-    def transposed(view: jax.Array) -> jax.Array:
-        return seekers.omniscient_seeker(view.T)
+    def transposed(view: jax.Array, noise_word: jax.Array) -> Output:
+        return seekers.omniscient_seeker(view.T, noise_word)
 
     result = verification.directional_accuracy(transposed, RADIUS)
     # It is right on the diagonals (-1, -1) and (1, 1), and by one of its three moves along an axis.
@@ -63,7 +64,7 @@ def test_a_mirrored_policy_is_caught():
 
 def test_probabilities_are_softmax_of_logits():
     favour = jnp.log(jnp.array([3.0, 1, 1, 1, 1, 1, 1, 1]))
-    result = verification.directional_accuracy(lambda view: favour, RADIUS)
+    result = verification.directional_accuracy(lambda view, word: Output(favour, jnp.nan), RADIUS)
     np.testing.assert_allclose(result.approach_food[0], 0.3, rtol=1e-6)
     np.testing.assert_allclose(result.approach_food[7], 0.1, rtol=1e-6)
 
@@ -174,8 +175,9 @@ def test_a_setting_that_only_begins_alike_is_not_free():
 
 
 def test_food_and_poison_are_shown_apart():
-    def only_food(view: jax.Array) -> jax.Array:
-        return jnp.where(jnp.any(view == FOOD), 1.0, 0.0) * seekers.omniscient_seeker(view)
+    def only_food(view: jax.Array, noise_word: jax.Array) -> Output:
+        logits, value = seekers.omniscient_seeker(view, noise_word)
+        return Output(jnp.where(jnp.any(view == FOOD), 1.0, 0.0) * logits, value)
 
     result = verification.directional_accuracy(only_food, RADIUS)
     assert float(result.food_accuracy) == 1.0
