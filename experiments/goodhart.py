@@ -40,8 +40,8 @@ def run(config: DictConfig, folder: Path) -> None:
     for warning in results.warnings:
         console.print(f"[yellow]note[/] {warning}")
     if (ruling := results.thesis) is not None:
-        verdict = ruling.verdict or "not judged"
-        console.print(f"The thesis is [bold]{verdict}[/]: {ruling.because}", highlight=False)
+        told = str(ruling)
+        console.print(told[0].upper() + told[1:], style="bold", markup=False, highlight=False)
     console.print(f"The page: {folder / 'report.html'}", soft_wrap=True)
 
 
