@@ -112,7 +112,7 @@ def _gather(folder: Path, console: Console) -> None:
     if all("modes" in type(part).model_fields for part in parts.values()):
         from goodharts_jax.assessment import join
 
-        join({name: part for name, part in parts.items()}).save(folder)
+        join(parts).save(folder)  # type: ignore[arg-type]
         console.print(f"{len(parts)} jobs joined into {folder / 'results.json'}", soft_wrap=True)
         _show(folder, console)
     else:

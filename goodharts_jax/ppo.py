@@ -19,8 +19,8 @@ from jax import lax
 from goodharts_jax import world as physics
 from goodharts_jax.modes import NUM_CHANNELS, Mode, reward
 from goodharts_jax.networks import ActorCritic, policy
-from goodharts_jax.policies import Policy
-from goodharts_jax.world import FOOD, POISON, Event, State, World
+from goodharts_jax.rollouts import Transition, collect, log_prob_of
+from goodharts_jax.world import FOOD, POISON, State, World
 
 
 @dataclass(frozen=True)
@@ -113,27 +113,6 @@ class TrainState:
     worlds: State
     key: chex.PRNGKey
     update: jax.Array
-
-
-@struct.dataclass
-class Transition:
-    """One step as the update needs it. Leading axes [rollout_length, num_worlds] in a rollout.
-
-    Attributes:
-      view: codes that the agent stood amid. uint8[V, V].
-      noise_word: random bits that select the noise it perceived them through. uint32[].
-      action: int32[].
-      log_prob: of the action when it was taken. float32[].
-      value: predicted when it was taken. float32[].
-      event: what happened.
-    """
-
-    view: jax.Array
-    noise_word: jax.Array
-    action: jax.Array
-    log_prob: jax.Array
-    value: jax.Array
-    event: Event
 
 
 class Losses(NamedTuple):
@@ -233,47 +212,6 @@ def advance(
     return lax.scan(update, state, None, length=num_updates)
 
 
-def collect(
-    world: World, act: Policy, worlds: State, key: chex.PRNGKey, length: int
-) -> tuple[State, Transition, jax.Array]:
-    """Step all worlds `length` times.
-
-    Returns:
-      The worlds, the transitions, [length, num_worlds], and the last views, [num_worlds, V, V].
-    """
-    num_worlds = worlds.age.shape[0]
-    see = jax.vmap(physics.view, (None, 0))
-
-    def step(carry: tuple[State, jax.Array], key: chex.PRNGKey):
-        worlds, view = carry
-        choice_key, step_key = jax.random.split(key)
-        choice, noise_word = jax.random.bits(choice_key, (2, num_worlds), jnp.uint32)
-        output = jax.vmap(act)(view, noise_word)
-        action = jax.vmap(sample)(output.logits, choice)
-        log_prob = jax.vmap(_log_prob)(output.logits, action)
-        worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(
-            world, worlds, action, jax.random.split(step_key, num_worlds)
-        )
-        transition = Transition(view, noise_word, action, log_prob, output.value, event)
-        return (worlds, see(world, worlds)), transition
-
-    keys = jax.random.split(key, length)
-    (worlds, last_view), rollout = lax.scan(step, (worlds, see(world, worlds)), keys)
-    return worlds, rollout, last_view
-
-
-def sample(logits: jax.Array, word: jax.Array) -> jax.Array:
-    """An action with probability softmax(logits), by inverting its distribution. int32[].
-
-    Args:
-      logits: float32[NUM_ACTIONS].
-      word: random bits, uint32[]: one word an action, where Gumbel noise would take one each.
-    """
-    uniform = (word >> 8).astype(jnp.float32) * jnp.float32(2**-24)
-    below = jnp.cumsum(jax.nn.softmax(logits))[:-1]
-    return jnp.sum(uniform >= below).astype(jnp.int32)
-
-
 def generalised_advantages(
     r_t: jax.Array, discount_t: jax.Array, v_tm1: jax.Array, v_t: jax.Array, gae_lambda: jax.Array
 ) -> jax.Array:
@@ -307,10 +245,6 @@ def value_loss(value: jax.Array, old: jax.Array, target: jax.Array, clip: jax.Ar
     """Half the squared error, the worse of the new value and its clipped version. float32[]."""
     clipped = old + jnp.clip(value - old, -clip, clip)
     return 0.5 * jnp.mean(jnp.maximum((value - target) ** 2, (clipped - target) ** 2))
-
-
-def _log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
-    return jax.nn.log_softmax(logits)[action]
 
 
 def _rewards(
@@ -353,7 +287,7 @@ def _learn(
     def loss(params: Any, batch: tuple[Transition, jax.Array, jax.Array]):
         old, advantage, target = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
         new = jax.vmap(policy(plan.network, params, mode))(old.view, old.noise_word)
-        log_prob = jax.vmap(_log_prob)(new.logits, old.action)
+        log_prob = jax.vmap(log_prob_of)(new.logits, old.action)
         log_ratio = log_prob - old.log_prob
         ratio = jnp.exp(log_ratio)
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)

@@ -6,9 +6,11 @@ Each class is one folder of `conf/goodhart/`, where every setting is explained.
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import jax
+import yaml
 from annotated_types import Ge, Gt, Le
 from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
@@ -316,3 +318,25 @@ def runs_of(rows: dict[str, Mode], seeds: list[int]) -> tuple[Mode, jax.Array]:
     """
     keys = jax.vmap(jax.random.key)(jax.numpy.array(seeds * len(rows), jax.numpy.uint32))
     return stack([row for row in rows.values() for _ in seeds]), keys
+
+
+def checkpoints_of(settings: Experiment, folder: Path) -> Path:
+    """Where a run kept its policies, which must be those that the settings describe.
+
+    Raises:
+      ValueError: it kept none, or others.
+    """
+    config, checkpoints = folder / "config.yaml", folder / "checkpoints"
+    for path in (config, checkpoints):
+        if not path.exists():
+            raise ValueError(f"checkpoint={folder}: there is no {path}")
+    if not any(checkpoints.iterdir()):
+        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
+    kept = read(yaml.safe_load(config.read_text("utf-8")))
+    for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
+        if getattr(kept, name) != getattr(settings, name):
+            raise ValueError(
+                f"{name}: not those that the policies in checkpoint={folder} were trained with; "
+                f"repeat the settings in {config}"
+            )
+    return checkpoints

@@ -41,7 +41,6 @@ from goodharts_jax.policies import Policy
 from goodharts_jax.ppo import History
 from goodharts_jax.results import (
     DeviceAgreement,
-    Directions,
     GoodhartCurve,
     Manifest,
     ModeResults,
@@ -50,7 +49,7 @@ from goodharts_jax.results import (
     Verification,
 )
 from goodharts_jax.seekers import scripted_policies
-from goodharts_jax.settings import Experiment, read, runs_of
+from goodharts_jax.settings import Experiment, checkpoints_of, runs_of
 from goodharts_jax.training import Trained
 from goodharts_jax.world import ENERGY_UNIT, World
 
@@ -236,7 +235,7 @@ def _train(study: Study, aside: Aside) -> Trained:
     )
     if settings.checkpoint is not None and not settings.train:
         aside.begun.set()
-        return train(num_updates=0, folder=_checkpoints_of(settings, Path(settings.checkpoint)))
+        return train(num_updates=0, folder=checkpoints_of(settings, Path(settings.checkpoint)))
     steps = settings.plan.steps_per_update
     with observing(labels, steps, settings, study.folder, study.console) as tell:
 
@@ -248,24 +247,6 @@ def _train(study: Study, aside: Aside) -> Trained:
         trained = train(num_updates=settings.num_updates, folder=folder, observe=observe)
     aside.begun.set()
     return trained
-
-
-def _checkpoints_of(settings: Experiment, folder: Path) -> Path:
-    """Where a run kept its policies, which must be those that the settings describe."""
-    config, checkpoints = folder / "config.yaml", folder / "checkpoints"
-    for path in (config, checkpoints):
-        if not path.exists():
-            raise ValueError(f"checkpoint={folder}: there is no {path}")
-    if not any(checkpoints.iterdir()):
-        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
-    kept = read(yaml.safe_load(config.read_text("utf-8")))
-    for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
-        if getattr(kept, name) != getattr(settings, name):
-            raise ValueError(
-                f"{name}: not those that the policies in checkpoint={folder} were trained with; "
-                f"repeat the settings in {config}"
-            )
-    return checkpoints
 
 
 # ---- evaluation ---------------------------------------------------------------------------------
@@ -290,15 +271,7 @@ def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
 
 def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
     """The cells, and the random walk that they are compared with: all but the manifest."""
-    counted = _evaluate(study, trained, aside)
-    modes = assessment.tabulate(
-        counted,
-        {},
-        study.settings.seeds,
-        study.judge_world,
-        horizon=study.settings.horizon,
-        interestingness=study.settings.interestingness.model_dump(),
-    )
+    modes = _tabulate(study, _evaluate(study, trained, aside), trained)
     _, food_energy, poison_energy = (study.judge_world.energy * ENERGY_UNIT).tolist()
     found = phase.cells(
         study.settings.study.grid,
@@ -363,23 +336,12 @@ def _tabulate(study: Study, life_tables: LifeTables, trained: Trained) -> dict[s
 
 def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Verification]:
     verification.require_same_conditions(modes)
-    floors = verification.survival_floor(modes)
+    policies = {
+        name: (_own_params(study, trained, index), mode)
+        for index, (name, mode) in enumerate(study.rows.items())
+    }
     network, radius = study.settings.plan.network, study.settings.world.view_radius
-    checked = {}
-    for index, (name, mode) in enumerate(study.rows.items()):
-        accuracy = jax.device_get(
-            verification.mean_directional_accuracy(
-                network, _own_params(study, trained, index), mode, radius
-            )
-        )
-        checked[name] = Verification(
-            directions=Directions(
-                **{part: column.tolist() for part, column in vars(accuracy).items()}
-            ),
-            converged=all(run.training.converged for run in modes[name].runs if run.training),
-            survival_floor=floors[name],
-        )
-    return checked
+    return verification.verify(modes, network, policies, radius)
 
 
 def _device_agreement(study: Study, trained: Trained) -> DeviceAgreement:

@@ -22,8 +22,8 @@ from evidence import lifetimes
 from goodharts_jax import world as physics
 from goodharts_jax.modes import Mode
 from goodharts_jax.policies import Policy
-from goodharts_jax.ppo import sample
 from goodharts_jax.results import SurvivalCurve, Totals
+from goodharts_jax.rollouts import sample
 from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, State, World
 
 FIRST, ALL = 0, 1

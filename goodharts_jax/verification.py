@@ -19,7 +19,15 @@ from goodharts_jax.modes import Mode
 from goodharts_jax.networks import ActorCritic
 from goodharts_jax.networks import policy as network_policy
 from goodharts_jax.policies import Policy
-from goodharts_jax.results import UNIT, DeviceAgreement, Modes, RunResults, SurvivalFloor
+from goodharts_jax.results import (
+    UNIT,
+    DeviceAgreement,
+    Directions,
+    Modes,
+    RunResults,
+    SurvivalFloor,
+    Verification,
+)
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 # ---- does it go where it should? ----------------------------------------------------------------
@@ -251,6 +259,35 @@ def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int)
 
     views = directional_views(POISON, radius)
     return device_agreement(probabilities, params, views.reshape(-1, *views.shape[2:]))
+
+
+# ---- all checks of a table ----------------------------------------------------------------------
+
+
+def verify(
+    modes: Modes, network: ActorCritic, policies: Mapping[str, tuple[Any, Mode]], radius: int
+) -> dict[str, Verification]:
+    """Every check of each trained mode.
+
+    Args:
+      modes: the table.
+      network: of the policies.
+      policies: by name, the parameters of a mode's runs, with a leading axis [runs], and the mode.
+      radius: of the view, in cells.
+    """
+    floors = survival_floor(modes)
+    checked = {}
+    for name, (params, mode) in policies.items():
+        found = jax.device_get(mean_directional_accuracy(network, params, mode, radius))
+        trainings = [run.training for run in modes[name].runs]
+        checked[name] = Verification(
+            directions=Directions(
+                **{part: column.tolist() for part, column in vars(found).items()}
+            ),
+            converged=all(training.converged for training in trainings if training is not None),
+            survival_floor=floors[name],
+        )
+    return checked
 
 
 # ---- was everything else the same? --------------------------------------------------------------

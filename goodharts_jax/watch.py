@@ -13,6 +13,7 @@ from goodharts_jax import ppo, survival
 from goodharts_jax.modes import Mode
 from goodharts_jax.networks import policy
 from goodharts_jax.policies import Policy
+from goodharts_jax.rollouts import Transition, collect
 from goodharts_jax.world import ENERGY_UNIT, FOOD, NUM_KINDS, POISON, World
 
 _WORLDS, _STEPS = 128, 256
@@ -59,7 +60,7 @@ def watch(
     reset_key, rollout_key = jax.random.split(key)
     worlds = survival.reset(world, _WORLDS, reset_key).worlds
     act = policy(plan.network, params, mode)
-    _, rollout, _ = ppo.collect(world, act, worlds, rollout_key, _STEPS)
+    _, rollout, _ = collect(world, act, worlds, rollout_key, _STEPS)
     event = rollout.event
 
     def halves(x: jax.Array) -> jax.Array:
@@ -83,7 +84,7 @@ def watch(
     )
 
 
-def _divergence(now: Policy, then: Policy, rollout: ppo.Transition) -> jax.Array:
+def _divergence(now: Policy, then: Policy, rollout: Transition) -> jax.Array:
     """Kullback-Leibler divergence of one policy from another, on the views of a rollout."""
 
     def at(view: jax.Array, noise_word: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ import optax
 import pytest
 import rlax
 
-from goodharts_jax import modes, networks, ppo, world
+from goodharts_jax import modes, networks, ppo, rollouts, world
 from goodharts_jax.world import FOOD, MOVES, NUM_ACTIONS, POISON
 
 SEES_TRUTH = (1.0, 0.0), (0.0, 1.0)
@@ -79,7 +79,7 @@ class EquationsTest(chex.TestCase):
         logits = jnp.array([0.0, 2.0, -3.0, 1.0, 0.5, -1.0, 0.0, -0.5])
         num_words = 1 << 16
         words = jnp.arange(num_words, dtype=jnp.uint32) * jnp.uint32((1 << 32) // num_words)
-        action = self.variant(jax.vmap(ppo.sample, (None, 0)))(logits, words)
+        action = self.variant(jax.vmap(rollouts.sample, (None, 0)))(logits, words)
         share = np.bincount(action, minlength=NUM_ACTIONS) / num_words
         # Words an equal distance apart miss each probability by less than that distance.
         np.testing.assert_allclose(share, jax.nn.softmax(logits), atol=1.1 / num_words)
@@ -89,7 +89,7 @@ class EquationsTest(chex.TestCase):
         scale = jnp.array([0.0, 1.0, 30.0, 1000.0])[:, None, None]
         logits = (scale * jax.random.normal(jax.random.key(0), (50, NUM_ACTIONS))).reshape(-1, 8)
         words = jnp.array([0, 1, 255, 256, 2**31, 2**32 - 257, 2**32 - 1], jnp.uint32)
-        every = jax.vmap(jax.vmap(ppo.sample, (None, 0)), (0, None))
+        every = jax.vmap(jax.vmap(rollouts.sample, (None, 0)), (0, None))
         action = self.variant(every)(logits, words)
         assert action.dtype == jnp.int32
         assert action.min() == 0
@@ -230,7 +230,7 @@ def test_a_rollout_can_be_seen_again(noise):
     # A policy that is sure of itself, so that what it sees matters.
     params = jax.tree.map(lambda x: 100 * x, state.params)
     act = networks.policy(TINY.network, params, mode)
-    collect = jax.jit(lambda worlds, key: ppo.collect(rules, act, worlds, key, 40))
+    collect = jax.jit(lambda worlds, key: rollouts.collect(rules, act, worlds, key, 40))
     worlds, rollout, last_view = collect(state.worlds, jax.random.key(2))
     again = jax.jit(jax.vmap(jax.vmap(act)))(rollout.view, rollout.noise_word)
     log_probs = jax.nn.log_softmax(again.logits)

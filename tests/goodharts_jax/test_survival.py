@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import CensoredData, ecdf
 
 from evidence import lifetimes
-from goodharts_jax import ppo, seekers, survival, world
+from goodharts_jax import rollouts, seekers, survival, world
 from goodharts_jax.modes import make_mode
 from goodharts_jax.policies import Output
 from goodharts_jax.survival import ALL, FIRST, LifeTable, Lives, Tally
@@ -57,7 +57,7 @@ def _one_step(states, key):
     choice_key, step_key = jax.random.split(key)
     choice, noise_word = jax.random.bits(choice_key, (2, NUM_WORLDS), jnp.uint32)
     views = jax.vmap(world.view, (None, 0))(WORLD, states)
-    actions = jax.vmap(ppo.sample)(jax.vmap(policy)(views, noise_word).logits, choice)
+    actions = jax.vmap(rollouts.sample)(jax.vmap(policy)(views, noise_word).logits, choice)
     keys = jax.random.split(step_key, NUM_WORLDS)
     return jax.vmap(world.step, (None, 0, 0, 0))(WORLD, states, actions, keys)
 
