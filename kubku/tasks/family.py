@@ -103,6 +103,18 @@ class Family(NamedTuple):
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
 
+    @property
+    def spatial(self) -> bool:
+        """Whether its attributes lie in space."""
+        return self.canvas != (0, 0)
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether it knows what follows from what is stated, and so can draw samples; a user's
+        file of samples doesn't.
+        """
+        return bool(self.reads)
+
 
 class Split(NamedTuple):
     """Which entities and rule instances a split may use: no two splits share either.
