@@ -55,7 +55,8 @@ class Entry:
       pure: its base states are pure functions, so that those of all replicates may be made by one
         vectorised program.
       outer: how its base states are trained; None where it is no network.
-      grows: how its base state grew is counted.
+      growth: counts how its base state grew, see `growth_history`; None where nothing grows or
+        nobody counts.
     """
 
     group: Group
@@ -68,7 +69,7 @@ class Entry:
     asks_model: bool = False
     pure: bool = True
     outer: Outer | None = None
-    grows: bool = False
+    growth: Callable[..., tuple[grownet.History, Any]] | None = None
 
     def handles(self, family: Family) -> bool:
         """Whether the family has what it needs."""
@@ -116,17 +117,17 @@ def _context(reader: Callable[[], Any], chunk: int, outer: Outer, given: Given) 
 
 
 def _network(
-    group: Group, make: Callable[..., Learner], of: str, *parts: Any, **needs: bool
+    group: Group, make: Callable[..., Learner], of: str, *parts: Any, **needs: Any
 ) -> Entry:
     outer = OUTER[of]
     return Entry(group, partial(make, *parts, outer), outer=outer, **needs)
 
 
-def _grownet(group: Group, make: Callable[[], Learner], **needs: bool) -> Entry:
+def _grownet(group: Group, make: Callable[[], Learner], **needs: Any) -> Entry:
     return Entry(group, lambda given: make(), **needs)
 
 
-def _control(name: str, **needs: bool) -> Entry:
+def _control(name: str, **needs: Any) -> Entry:
     return Entry("control", lambda given: controls(given.family, EXPOSURES)[name], **needs)
 
 
@@ -153,7 +154,7 @@ def custom(target: str) -> Learner:
     for function in ("init", "learn", "answer"):
         if not callable(getattr(made, function, None)):
             raise ValueError(f"target={target!r}: it has no function {function!r}")
-    exposure = getattr(made, "exposure", "state")
+    exposure: Any = getattr(made, "exposure", "state")
     if exposure not in ("gradient", "state", "none"):
         raise ValueError(
             f"target={target!r}: its exposure is gradient, state or none, not {exposure!r}"
@@ -182,7 +183,9 @@ LEARNERS: Mapping[str, Entry] = MappingProxyType(
         ),
         "grownet_lookup": _grownet("grownet", grownet.grownet_lookup),
         "grownet_vote": _grownet("grownet", grownet.grownet_vote),
-        "grownet_two_layer": _grownet("grownet", grownet.grownet_two_layer, grows=True),
+        "grownet_two_layer": _grownet(
+            "grownet", grownet.grownet_two_layer, growth=grownet.growth_history
+        ),
         "grownet_no_growth": _grownet("ablated", grownet.grownet_no_growth),
         "grownet_one_attribute": _grownet("ablated", grownet.grownet_one_attribute),
         "grownet_unweighted": _grownet("ablated", grownet.grownet_unweighted),

@@ -48,6 +48,8 @@ from kubku.halo import (
 )
 from kubku.tasks.family import Family, say, stated_only, story
 
+FROM_FILE = "jsonl"
+"""The name of the family that a file makes."""
 _KINDS = {"L": Kind.LITERAL, "E": Kind.ENTAILED, "H": Kind.HALLUCINATION, "B": Kind.BIAS}
 _ANSWERS = {"no": Answer.NO, "unknown": Answer.UNKNOWN, "yes": Answer.YES}
 
@@ -60,7 +62,7 @@ def read(path: str | Path) -> tuple[Family, Samples]:
         file, the line and the field.
     """
     if not Path(path).is_file():
-        raise ValueError(f"task.path={str(path)!r}: there is no such file")
+        raise ValueError(f"path={str(path)!r}: there is no such file")
     records = list(read_jsonl(path, required=("facts", "queries")))
     if not records:
         raise ValueError(f"{path}: no samples")
@@ -210,7 +212,7 @@ class _Vocabulary:
             of_value = [pattern + plain(value) for value in values]
             clauses.append("|".join(of_value) if number >= BASE else pattern + "{v}")
         return Family(
-            name="jsonl",
+            name=FROM_FILE,
             arity=(VALUES,) * BASE,
             draw=no_generator,
             judge=stated_only,
