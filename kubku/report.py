@@ -35,7 +35,7 @@ def summary(results: Results) -> Table:
 
     Controls are left out where there are other learners: they are on the page.
     """
-    table = Table("", "base state", "KU", "BKU", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table("", "from", "KU", "BKU", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, family in results.families.items():
         table.add_section()
         table.add_row(f"[bold]{name}[/]")
