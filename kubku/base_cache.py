@@ -27,7 +27,7 @@ from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, Outer, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State
-from kubku.outer import OUTER
+from kubku.learners.registry import LEARNERS
 from kubku.settings import Experiment
 
 
@@ -150,7 +150,7 @@ def _for_all(make: Callable[..., State]) -> Callable[..., State]:
 
 def outer_of(learner: str) -> Outer | None:
     """How its base states are trained, if it is a network."""
-    return OUTER.get(learner.removesuffix("_replay"))
+    return LEARNERS[learner].outer if learner in LEARNERS else None
 
 
 def code_digest(*more: str) -> str:

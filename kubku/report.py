@@ -11,16 +11,16 @@ from matplotlib.figure import Figure
 from evidence import figures, load
 from evidence.pages import render
 from evidence.runtime.files import write_text
-from kubku.learners import ABLATED, CONTEXT, CONTROLS, GRADIENT, GROWNET, REPLAY
+from kubku.learners.registry import in_group
 
 Results = Mapping[str, Any]
 ANSWERS = ("no", "unknown", "yes", "invalid", "error")
 _GROUPS = (
-    ("gradient", GRADIENT),
-    ("read into a state", CONTEXT),
-    ("GrowNet", GROWNET),
-    ("gradient, replaying", REPLAY),
-    ("GrowNet, ablated", ABLATED),
+    ("gradient", in_group("gradient")),
+    ("read into a state", in_group("reader")),
+    ("GrowNet", in_group("grownet")),
+    ("gradient, replaying", in_group("replaying")),
+    ("GrowNet, ablated", in_group("ablation")),
 )
 
 
@@ -51,14 +51,11 @@ def draw(results: Results) -> dict[str, Figure | None]:
 
 # Each learner has its colour in every figure but the first, and none of the thesis' shares one.
 _ORDER = (
-    *GRADIENT,
-    "grownet_two_layer",
-    "grownet_vote",
-    "grownet_lookup",
-    *REPLAY,
-    *CONTEXT,
-    *ABLATED,
+    *in_group("gradient"),
+    *reversed(in_group("grownet")),
+    *in_group("replaying", "reader", "ablation"),
 )
+CONTROLS = in_group("control")
 
 
 def _colour(learner: str) -> int:

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
-from kubku import learners
 from kubku.base_states import Training
+from kubku.learners.registry import LEARNERS
 from kubku.tasks import FAMILIES
 
 LANGUAGE_MODEL = "language_model"
@@ -61,10 +61,10 @@ class LearnerSettings(Settings):
     @model_validator(mode="after")
     def _known(self) -> LearnerSettings:
         for name in self.names:
-            if name not in (*learners.NAMES, "custom", LANGUAGE_MODEL):
+            if name not in (*LEARNERS, "custom", LANGUAGE_MODEL):
                 raise ValueError(
                     f"learner.names: no learner is called {name!r}; there are "
-                    f"{', '.join((*learners.NAMES, 'custom', LANGUAGE_MODEL))}"
+                    f"{', '.join((*LEARNERS, 'custom', LANGUAGE_MODEL))}"
                 )
         if ("custom" in self.names) != (self.target is not None):
             raise ValueError("learner.target: learner=custom needs it, and nothing else has it")

@@ -25,13 +25,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from evidence.runtime.devices import side_by_side
 from evidence.runtime.files import file_digest, target_digest, write_json
 from evidence.runtime.language_models import open_model
-from kubku import learners, measures, protocol
+from kubku import measures, protocol
 from kubku.base_cache import BaseCache, code_digest, outer_of, started
 from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell, save
-from kubku.grownet.learners import growth_history
+from kubku.grownet.history import growth_history
 from kubku.halo import Kind, Learner, Samples, decide
-from kubku.learners import language_model
+from kubku.learners import language_model, registry
+from kubku.learners.custom import custom
+from kubku.learners.registry import LEARNERS
 from kubku.scoring import score_batch
 from kubku.settings import LANGUAGE_MODEL, Experiment
 from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
@@ -41,7 +43,6 @@ EXAMPLES = 6
 _NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
 HISTORY = 16
 """Parts of the pretraining split after which a growing base state is counted."""
-_GROWN = "grownet_two_layer"
 
 
 class Data(NamedTuple):
@@ -161,10 +162,21 @@ class Study:
         for cell in self.cells():
             learner = self.learner(cell.learner, cell.family)
             yield _Job(cell[:3], id(learner), partial(make, cell))
-        if not base_alone and any(cell[1:3] == (_GROWN, "grown") for cell in self.cells()):
-            for family in self.settings.task.families:
-                if family != "jsonl":
-                    yield _Job((family, _GROWN, "growth"), "growth", partial(self._grow, family))
+        if base_alone:
+            return
+        for family, name in self._growing():
+            job = partial(self._grow, family, name)
+            yield _Job((family, name, "growth"), "growth", job)
+
+    def _growing(self) -> list[tuple[str, str]]:
+        """Families and learners whose growth is counted."""
+        grown = {
+            cell.learner
+            for cell in self.cells()
+            if cell.base == "grown" and cell.learner in LEARNERS and LEARNERS[cell.learner].grows
+        }
+        made = [family for family in self.settings.task.families if self.family(family).reads]
+        return [(family, name) for name in sorted(grown) for family in made]
 
     def _ask_model(self) -> None:
         """The language model's cells, one a family: it has neither base states nor replicates."""
@@ -201,12 +213,12 @@ class Study:
                 }
                 save(path, note, found)
 
-    def _grow(self, family: str) -> None:
-        """How `grownet_two_layer` grew in the first replicate: a file."""
+    def _grow(self, family: str, name: str) -> None:
+        """How a learner grew in the first replicate: a file."""
         path = self.folder / "growth" / f"{family}.json"
         if path.exists():
             return
-        learner = self.learner(_GROWN, family)
+        learner = self.learner(name, family)
         initial, training, _ = keys(self.settings.seeds(0)[0])
         samples = self.pretrain(family, self.settings.worlds[0], 0)
         whole = samples.label.shape[0] // HISTORY * HISTORY
@@ -240,9 +252,7 @@ class Study:
                             yield Cell(name, learner, base, world, replicate)
 
     def _cannot(self, learner: str, family: Family) -> bool:
-        return (learner in learners.SPATIAL and not learners.spatial(family)) or (
-            learner == "generator_oracle" and family.name == "jsonl"
-        )
+        return learner in LEARNERS and not LEARNERS[learner].can_handle(family)
 
     def family(self, name: str) -> Family:
         """The family of that name."""
@@ -250,13 +260,15 @@ class Study:
 
     def learner(self, name: str, family: str) -> Learner:
         """The learner of that name; the same object each time, so that compilations are shared."""
-        return self._learner(name, family if name in learners.OF_FAMILY else "stories")
+        return self._learner(
+            name, family if name in LEARNERS and LEARNERS[name].of_family else "stories"
+        )
 
     @cache  # noqa: B019 - one study lives as long as the program
     def _learner(self, name: str, family: str) -> Learner:
         if name == "custom":
-            return learners.custom(self.settings.learner.target or "")
-        return learners.make(name, self.family(family), self.settings.budget.training)
+            return custom(self.settings.learner.target or "")
+        return registry.make(name, self.family(family), self.settings.budget.training)
 
     def data(self, name: str, generator_seed: int) -> Data:
         """Every split of a family that learners are tuned and asked on, as NumPy arrays, which are
@@ -313,7 +325,7 @@ class Study:
         base, made_in = self._bases.get(cell)
         data = self.data(cell.family, self.settings.seeds(cell.replicate)[1])
         budget, clock = self.settings.budget, time.perf_counter()
-        slow = cell.learner == "transformer"
+        slow = cell.learner in LEARNERS and LEARNERS[cell.learner].slow
         few = slice(0, budget.slow if slow else budget.test)
         couples = slice(0, few.stop // 2 * 2)
         validation = _rows(data.validation, slice(0, budget.slow)) if slow else data.validation

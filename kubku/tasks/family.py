@@ -103,6 +103,11 @@ class Family(NamedTuple):
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
 
+    @property
+    def is_spatial(self) -> bool:
+        """Whether its attributes lie in space."""
+        return self.canvas != (0, 0)
+
 
 class Split(NamedTuple):
     """Which entities and rule instances a split may use: no two splits share either.
