@@ -169,9 +169,9 @@ def grow(
         asked &= samples.gold != int(Answer.UNKNOWN)
     question = jnp.where(asked, _question(samples.query), -1)
 
-    def one(events: tuple[Array, ...]) -> tuple[tuple[Layer, Array, Array], Array]:
+    def one(events: tuple[Array, Layer, Array, Array]) -> tuple[tuple[Layer, Array, Array], Array]:
         """All samples that ask one question, in order."""
-        number, *carry = events
+        number, readers, votes, right = events
         asks = question == number  # at most once in a sample
         gold = jnp.where(asks, samples.gold, 0).max(-1)
 
@@ -180,10 +180,11 @@ def grow(
             event = _places(rule, frame), gold
             return lax.cond(told, partial(_tell, rule), lambda same, _: same, carry, event), None
 
-        return lax.scan(tick, tuple(carry), (frames, gold, asks.any(-1)))[0], asks.sum()
+        told = lax.scan(tick, (readers, votes, right), (frames, gold, asks.any(-1)))[0]
+        return told, asks.sum()
 
-    carry = state.readers, state.votes, state.right
-    (readers, votes, right), told = for_each(one, (jnp.arange(QUESTIONS), *carry))
+    events = jnp.arange(QUESTIONS), state.readers, state.votes, state.right
+    (readers, votes, right), told = for_each(one, events)
     return state._replace(readers=readers, votes=votes, right=right, told=state.told + told)
 
 
