@@ -11,7 +11,7 @@ from evidence.ruling import Ruling
 from kubku import arms, thesis
 from kubku.arms import Arm, Asked
 from kubku.cells import Found
-from kubku.learners import LEARNERS
+from kubku.learners.registry import KNOWN
 from kubku.results import (
     BaseStateResults,
     Comparison,
@@ -157,7 +157,7 @@ def ruling(
         (family, learner)
         for family in declared.families
         for learner in (declared.learner, *declared.against)
-        if LEARNERS[learner].handles(FAMILIES[family])
+        if KNOWN[learner].can_handle(FAMILIES[family])
     ]
     return thesis.judge(declared, comparisons, learnt, wanted)
 

@@ -27,7 +27,7 @@ from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State
-from kubku.learners import LEARNERS
+from kubku.learners.registry import KNOWN
 from kubku.settings import Experiment
 
 
@@ -76,7 +76,7 @@ class BaseCache:
         little more than the time of one.
         """
         several = at_once(1) > 1 and cell.world == self._settings.worlds[0]
-        several &= LEARNERS[cell.learner].pure
+        several &= KNOWN[cell.learner].pure
         replicates = range(self._settings.budget.replicates)
         return [cell._replace(replicate=r) for r in replicates] if several else [cell]
 
@@ -119,7 +119,7 @@ class BaseCache:
 
     def _made_of(self, cell: Cell) -> list[Any]:
         """All that a base state depends on."""
-        budget, entry = self._settings.budget, LEARNERS[cell.learner]
+        budget, entry = self._settings.budget, KNOWN[cell.learner]
         target = self._settings.learner.target if entry.needs_target else None
         return [
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),

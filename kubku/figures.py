@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from evidence import figures
 from evidence.measurement import Measurement
-from kubku.learners import LEARNERS, Group, named
+from kubku.learners.registry import Group, in_group
 from kubku.results import BaseStateResults, FamilyResults, Results
 
-_KINDS: tuple[Group, ...] = ("gradient", "context", "grownet", "replay", "ablated")
+_KINDS: tuple[Group, ...] = ("gradient", "reader", "grownet", "replaying", "ablation")
 """The groups of learners that have a colour of their own where KU stands against BKU."""
 
 
@@ -33,10 +33,13 @@ def draw(results: Results) -> dict[str, Figure | None]:
 # Each learner has its colour in every figure but the first, and none of the thesis' shares one:
 # GrowNet's last is the thesis'.
 _ORDER = (
-    *named("gradient"),
-    *reversed(named("grownet")),
-    *named("replay", "context", "ablated"),
+    *in_group("gradient"),
+    *reversed(in_group("grownet")),
+    *in_group("replaying", "reader", "ablation"),
 )
+
+
+_CONTROLS = in_group("control")
 
 
 def _colour(learner: str) -> int:
@@ -44,8 +47,7 @@ def _colour(learner: str) -> int:
 
 
 def _is_control(learner: str) -> bool:
-    # A learner's entry may have gone since the results were made.
-    return learner in LEARNERS and LEARNERS[learner].group == "control"
+    return learner in _CONTROLS
 
 
 def _learners(family: FamilyResults) -> list[tuple[str, str, BaseStateResults]]:
@@ -119,7 +121,7 @@ def _landmarks(axis: Axes, family: FamilyResults) -> None:
 def _mark(learner: str) -> dict[str, Any]:
     """The colour of its group, and a shape of its own among these."""
     for index, group in enumerate(_KINDS):
-        names = named(group)
+        names = in_group(group)
         if learner in names:
             return figures.point(index) | {"marker": "os^DvP"[names.index(learner) % 6]}
     return figures.point(0) | {"marker": "P", "color": figures.INK}

@@ -11,7 +11,7 @@ from evidence import figures
 from evidence.pages import number, render
 from evidence.runtime.files import write_text
 from kubku.figures import draw
-from kubku.learners import LEARNERS
+from kubku.learners.registry import in_group
 from kubku.results import FamilyResults, Results
 
 ANSWERS = ("no", "unknown", "yes", "invalid", "error")
@@ -48,5 +48,5 @@ def summary(results: Results) -> Table:
 
 
 def _shown(family: FamilyResults) -> list[str]:
-    controls = {name for name in family.learners if LEARNERS[name].group == "control"}
+    controls = in_group("control")
     return [name for name in family.learners if name not in controls] or list(family.learners)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
 from kubku.base_states import Training
-from kubku.learners import LEARNERS
+from kubku.learners.registry import KNOWN
 from kubku.tasks import FAMILIES
 from kubku.tasks.jsonl import FROM_FILE
 
@@ -60,11 +60,11 @@ class LearnerSettings(Settings):
     @model_validator(mode="after")
     def _known(self) -> LearnerSettings:
         for name in self.names:
-            if name not in LEARNERS:
+            if name not in KNOWN:
                 raise ValueError(
-                    f"learner.names: no learner is called {name!r}; there are {', '.join(LEARNERS)}"
+                    f"learner.names: no learner is called {name!r}; there are {', '.join(KNOWN)}"
                 )
-        if any(LEARNERS[name].needs_target for name in self.names) != (self.target is not None):
+        if any(KNOWN[name].needs_target for name in self.names) != (self.target is not None):
             raise ValueError("learner.target: learner=custom needs it, and nothing else has it")
         return self
 
@@ -105,7 +105,7 @@ class Experiment(Settings):
     @model_validator(mode="after")
     def _complete(self) -> Experiment:
         for name in self.learner.names:
-            if LEARNERS[name].asks_model and self.llm.source == "none":
+            if KNOWN[name].asks_model and self.llm.source == "none":
                 raise ValueError(f"llm.source: learner {name!r} needs a model; try llm=local")
         return self
 

@@ -28,8 +28,9 @@ from kubku.base_cache import BaseCache, code_digest, started
 from kubku.base_states import keys
 from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
+from kubku.grownet.history import growth_history
 from kubku.halo import Learner
-from kubku.learners import LEARNERS, make
+from kubku.learners.registry import KNOWN, make
 from kubku.results import Exposure, Growth, Manifest, Results
 from kubku.samples import Source
 from kubku.settings import Experiment
@@ -134,9 +135,9 @@ def _learners(
     """
     made: dict[tuple[str, str], Learner] = {}
     for name in settings.learner.names:
-        entry, shared = LEARNERS[name], None
-        for family in families.values() if entry.make is not None else ():
-            if entry.handles(family):
+        entry, shared = KNOWN[name], None
+        for family in families.values() if not entry.asks_model else ():
+            if entry.can_handle(family):
                 if shared is None or entry.of_family:
                     shared = _make(name, family, settings)
                 made[name, family.name] = shared
@@ -165,7 +166,7 @@ def _keep_settings(plan: Plan) -> None:
     # Learners and families may be added, but not another of one name.
     target, samples_path = settings.learner.target, settings.task.path
     for name in settings.learner.names:
-        if outer := LEARNERS[name].outer:
+        if outer := KNOWN[name].outer:
             own[f"outer.{name}"] = list(outer)
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
@@ -185,7 +186,7 @@ def _keep_settings(plan: Plan) -> None:
 
 def _asking(settings: Experiment) -> list[str]:
     """The learners that a language model answers for."""
-    return [name for name in settings.learner.names if LEARNERS[name].asks_model]
+    return [name for name in settings.learner.names if KNOWN[name].asks_model]
 
 
 def _tell_idle(plan: Plan, console: Console) -> None:
@@ -227,9 +228,8 @@ def _jobs(plan: Plan, do: Callable[[Cell], Any]) -> Iterator[_Job]:
 def _growth(plan: Plan) -> Iterator[_Job]:
     """How base states grew, of those whose growth is counted: one job a family."""
     for cell in plan.cells:
-        growing = LEARNERS[cell.learner].growth is not None
-        grown = plan.learners[cell.learner, cell.family].bases[cell.base] is not None
-        if growing and grown and cell.replicate == 0 and cell.world == plan.settings.worlds[0]:
+        grown = KNOWN[cell.learner].grows and cell.base == "grown"
+        if grown and cell.replicate == 0 and cell.world == plan.settings.worlds[0]:
             of = cell.family, cell.learner, "growth"
             yield _Job(of, "growth", partial(_grow, plan, cell))
 
@@ -263,7 +263,7 @@ def _evaluate(plan: Plan, cell: Cell) -> None:
     if path.exists():
         return
     base, seconds = plan.bases.get(cell)
-    budget, slow = plan.settings.budget, LEARNERS[cell.learner].slow
+    budget, slow = plan.settings.budget, KNOWN[cell.learner].slow
     found = evaluation.evaluate(
         plan.learners[cell.learner, cell.family],
         base,
@@ -306,15 +306,15 @@ def _growth_path(plan: Plan, family: str) -> Path:
 
 def _grow(plan: Plan, cell: Cell) -> None:
     """Write how a cell's base state grew, unless the file is there."""
-    path, count = _growth_path(plan, cell.family), LEARNERS[cell.learner].growth
-    if path.exists() or count is None:
+    path = _growth_path(plan, cell.family)
+    if path.exists():
         return
     learner = plan.learners[cell.learner, cell.family]
     initial, training, _ = keys(plan.settings.seeds(cell.replicate)[0])
     heard = plan.source.pretrain(cell.family, cell.world, cell.replicate)
     whole = heard.label.shape[0] // HISTORY * HISTORY
     first = samples.rows(heard, slice(0, whole))
-    history, _ = count(learner, started(learner, initial), first, training, HISTORY)
+    history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
     points = len(history.samples)
     samples_heard, neurons, slots = (
         tuple(np.asarray(counts).reshape(points, -1).sum(-1).tolist()) for counts in history
@@ -351,7 +351,7 @@ def _collected(plan: Plan) -> Collected:
     side_by_side(draw, wanted, lambda of: of[0])
     exposures: dict[tuple[str, str], Exposure] = {}
     for arm in arms:
-        model = LEARNERS[arm.learner].asks_model
+        model = KNOWN[arm.learner].asks_model
         learner = None if model else plan.learners[arm.learner, arm.family]
         exposures[arm.family, arm.learner] = "context" if learner is None else learner.exposure
     paths = {family: _growth_path(plan, family) for family in source.families}

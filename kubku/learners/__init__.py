@@ -1,5 +1,1 @@
-"""Learners: what is exposed to a sample and asked about it."""
-
-from kubku.learners.registry import LEARNERS, NAMES, Entry, Group, make, named
-
-__all__ = ["LEARNERS", "NAMES", "Entry", "Group", "make", "named"]
+"""Learners: networks that take gradient steps, readers, controls; all by name in `registry`."""

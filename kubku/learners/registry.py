@@ -1,229 +1,198 @@
-"""All learners by the names they have in results, and what each needs, as data."""
+"""Every learner as data: what it is, what it needs, how it is made.
+
+A learner of your own is a class named on the command line, see `custom`; one of ours is an entry
+of `LEARNERS`.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from flax import linen as nn
 
 from kubku import base_states
 from kubku.base_states import Outer, Training
-from kubku.grownet import learners as grownet
+from kubku.grownet.lookup import grownet_lookup
+from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
+from kubku.grownet.vote import grownet_vote
 from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
+from kubku.learners import controls
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
-from kubku.learners.controls import controls
+from kubku.learners.custom import custom
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
 from kubku.outer import OUTER
 from kubku.tasks import Family
 
-Group = Literal["gradient", "replay", "context", "grownet", "ablated", "control", "own", "model"]
-
-
-class Given(NamedTuple):
-    """What a learner is made from.
-
-    Attributes:
-      family: what it is to learn from.
-      training: how much its base states are trained.
-      outer: how, if otherwise than its entry says.
-      target: the user's own, as "module:Name"; for a learner that needs it.
-    """
-
-    family: Family
-    training: Training
-    outer: Outer | None = None
-    target: str | None = None
+Group = Literal[
+    "gradient", "reader", "grownet", "replaying", "ablation", "control", "own", "language model"
+]
+Make = Callable[[Family, Training, Outer | None], Learner]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a learner before it is made.
+    """One learner.
 
     Attributes:
-      group: what kind it is: takes gradient steps, replays others' items while it does, reads into
-        a state, GrowNet, GrowNet without a part, control, the user's own, a language model.
-      make: from what is given to the learner; None for what isn't one of ours to make.
+      group: what kind it is, for legends and tables.
+      make: (family, how much its base states are trained, how) -> Learner; how: None for
+        `outer`'s. None for what isn't made of these.
+      outer: how its base states are trained, if it is a network.
       spatial: it needs a family whose attributes lie in space.
-      needs_rules: it needs a family's rules, which a user's file of samples doesn't have.
-      of_family: its programs depend on the family; the others' are the same for each family.
-      slow: it is asked, and tuned, on the few samples that the budget has for slow ones.
-      needs_target: it is made from the user's own "module:Name".
-      asks_model: a language model answers. It has neither base states nor replicates.
+      needs_rules: it needs a family whose rules are known.
+      of_family: it is another program for each family.
+      slow: it is asked `budget.slow` samples.
+      grows: its base state `grown` is counted while it grows, for the picture.
+      needs_target: it is the user's own, see `custom`.
+      asks_model: a language model answers; it has neither base states nor replicates.
       pure: its base states are pure functions, so that those of all replicates may be made by one
         vectorised program.
-      outer: how its base states are trained; None where it is no network.
-      growth: counts how its base state grew, see `growth_history`; None where nothing grows or
-        nobody counts.
     """
 
     group: Group
-    make: Callable[[Given], Learner] | None
+    make: Make | None
+    outer: Outer | None = None
     spatial: bool = False
     needs_rules: bool = False
     of_family: bool = False
     slow: bool = False
+    grows: bool = False
     needs_target: bool = False
     asks_model: bool = False
     pure: bool = True
-    outer: Outer | None = None
-    growth: Callable[..., tuple[grownet.History, Any]] | None = None
 
-    def handles(self, family: Family) -> bool:
-        """Whether the family has what it needs."""
-        return (family.spatial or not self.spatial) and (family.has_rules or not self.needs_rules)
-
-
-class _Network(NamedTuple):
-    """A network, how a statement is encoded for it, and `Learner.chunk`."""
-
-    make: Callable[[Family], Any]
-    encode: Callable[..., Any]
-    chunk: int
-
-
-_MLP = _Network(lambda family: MLP(), features, 8)
-_CNN = _Network(lambda family: CNN(family.canvas), features, 8)
-_GRU = _Network(lambda family: GRU(), token_features, 8)
-_TRANSFORMER = _Network(lambda family: Transformer(), token_features, 8)
-
-
-def _gradient(network: _Network, outer: Outer, given: Given) -> Learner:
-    return _taking_steps(network, outer, given, replayed=0)
-
-
-def _replay(network: _Network, outer: Outer, given: Given) -> Learner:
-    # It keeps as many items as a sample states facts.
-    learner = _taking_steps(network, outer, given, replayed=FACTS)
-    return learner._replace(bases=base_states.replaying(learner.bases))
-
-
-def _taking_steps(network: _Network, outer: Outer, given: Given, replayed: int) -> Learner:
-    made, encode, chunk = network.make(given.family), network.encode, network.chunk
-    learner = gradient_learner(made, encode, chunk, replayed=replayed)
-    through = one_step(made, encode)
-    bases = base_states.of(learner, given.training, given.outer or outer, through)
-    return learner._replace(bases=bases)
-
-
-def _context(reader: Callable[[], Any], chunk: int, outer: Outer, given: Given) -> Learner:
-    learner = context_learner(reader(), chunk=chunk)
-    bases = base_states.of(learner, given.training, given.outer or outer)
-    # Reading is only learnt by being trained through it.
-    bases.pop("marginal")
-    return learner._replace(bases=bases)
-
-
-def _network(
-    group: Group, make: Callable[..., Learner], of: str, *parts: Any, **needs: Any
-) -> Entry:
-    outer = OUTER[of]
-    return Entry(group, partial(make, *parts, outer), outer=outer, **needs)
-
-
-def _grownet(group: Group, make: Callable[[], Learner], **needs: Any) -> Entry:
-    return Entry(group, lambda given: make(), **needs)
-
-
-def _control(name: str, **needs: Any) -> Entry:
-    return Entry("control", lambda given: controls(given.family, EXPOSURES)[name], **needs)
-
-
-def custom(target: str) -> Learner:
-    """A learner of the user's own.
-
-    Args:
-      target: "module:Name"; calling Name() gives an object with the functions `init(key)`,
-        `learn(state, sample)` and `answer(state, query)` of `Learner`, and, where it has them,
-        `bases`, `trials`, `chunk` and `exposure`.
-
-    Raises:
-      ValueError: the target can't be imported or lacks a function; names it.
-    """
-    module, _, name = target.partition(":")
-    if not module or not name:
-        raise ValueError(f"target={target!r}: 'module:Name' is needed")
-    try:
-        made = getattr(importlib.import_module(module), name)()
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"target={target!r}: {error}") from error
-    if isinstance(made, Learner):
-        return made
-    for function in ("init", "learn", "answer"):
-        if not callable(getattr(made, function, None)):
-            raise ValueError(f"target={target!r}: it has no function {function!r}")
-    exposure: Any = getattr(made, "exposure", "state")
-    if exposure not in ("gradient", "state", "none"):
-        raise ValueError(
-            f"target={target!r}: its exposure is gradient, state or none, not {exposure!r}"
+    def can_handle(self, family: Family) -> bool:
+        """Whether the family has what the learner needs."""
+        return (family.is_spatial or not self.spatial) and (
+            family.has_rules or not self.needs_rules
         )
-    return Learner(
-        made.init,
-        made.learn,
-        made.answer,
-        getattr(made, "bases", {"own": None}),
-        getattr(made, "trials", ({},)),
-        getattr(made, "chunk", 16),
-        exposure,
-    )
 
 
-LEARNERS: Mapping[str, Entry] = MappingProxyType(
-    {
-        "mlp": _network("gradient", _gradient, "mlp", _MLP),
-        "cnn": _network("gradient", _gradient, "cnn", _CNN, spatial=True, of_family=True),
-        "gru": _network("gradient", _gradient, "gru", _GRU),
-        "transformer": _network("gradient", _gradient, "transformer", _TRANSFORMER, slow=True),
-        "mlp_replay": _network("replay", _replay, "mlp", _MLP),
-        "gru_context": _network("context", _context, "gru_context", GRUReader, 64),
-        "transformer_context": _network(
-            "context", _context, "transformer_context", TransformerReader, 32
-        ),
-        "grownet_lookup": _grownet("grownet", grownet.grownet_lookup),
-        "grownet_vote": _grownet("grownet", grownet.grownet_vote),
-        "grownet_two_layer": _grownet(
-            "grownet", grownet.grownet_two_layer, growth=grownet.growth_history
-        ),
-        "grownet_no_growth": _grownet("ablated", grownet.grownet_no_growth),
-        "grownet_one_attribute": _grownet("ablated", grownet.grownet_one_attribute),
-        "grownet_unweighted": _grownet("ablated", grownet.grownet_unweighted),
-        "grownet_windowed": Entry(
-            "ablated",
-            lambda given: grownet.grownet_windowed(given.family.canvas),
-            spatial=True,
-            of_family=True,
-        ),
-        "grownet_without_novelty": _grownet("ablated", grownet.grownet_without_novelty),
-        "grownet_never_told_unknown": _grownet("ablated", grownet.grownet_never_told_unknown),
-        "always_yes": _control("always_yes"),
-        "always_no": _control("always_no"),
-        "always_unknown": _control("always_unknown"),
-        "random_answers": _control("random_answers"),
-        "dictionary": _control("dictionary"),
-        "nearest_neighbour": _control("nearest_neighbour"),
-        "question_only": _control("question_only"),
-        "generator_oracle": _control("generator_oracle", needs_rules=True, of_family=True),
-        "custom": Entry(
-            "own",
-            lambda given: custom(given.target or ""),
-            needs_target=True,
-            pure=False,
-        ),
-        "language_model": Entry("model", None, asks_model=True),
-    }
-)
-"""In the order in which they are told of."""
+def _network(network: Callable[[Family], nn.Module], encode: Any, *, replayed: int = 0) -> Make:
+    """A network that takes gradient steps; `replayed` items of other samples with each sample."""
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        assert outer is not None
+        module = network(family)
+        learner = gradient_learner(module, encode, 8, replayed=replayed)
+        bases = base_states.of(learner, training, outer, one_step(module, encode))
+        return learner._replace(bases=base_states.replaying(bases) if replayed else bases)
+
+    return make
 
 
-def named(*groups: Group) -> tuple[str, ...]:
-    """The names of all learners of these groups, in order."""
+def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
+    """A network that reads the sample into a state."""
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        assert outer is not None
+        learner = context_learner(network(), chunk)
+        bases = base_states.of(learner, training, outer)
+        # Reading is only learnt by being trained through it.
+        bases.pop("marginal")
+        return learner._replace(bases=bases)
+
+    return make
+
+
+def _plain(make: Callable[[], Learner]) -> Make:
+    """One that depends on nothing."""
+    return lambda family, training, outer: make()
+
+
+def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
+    """`grownet_two_layer` by another rule, from its base state `grown` alone."""
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        learner = grownet_two_layer(rule(family))
+        return learner._replace(bases={"grown": learner.bases["grown"]}, **changes)
+
+    return make
+
+
+def _ablation(**rule: Any) -> Entry:
+    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)))
+
+
+def _control(make: Callable[[], Learner]) -> Entry:
+    return Entry("control", _plain(make))
+
+
+LEARNERS = {
+    "mlp": Entry("gradient", _network(lambda family: MLP(), features), OUTER["mlp"]),
+    "cnn": Entry(
+        "gradient",
+        _network(lambda family: CNN(family.canvas), features),
+        OUTER["cnn"],
+        spatial=True,
+        of_family=True,
+    ),
+    "gru": Entry("gradient", _network(lambda family: GRU(), token_features), OUTER["gru"]),
+    "transformer": Entry(
+        "gradient",
+        _network(lambda family: Transformer(), token_features),
+        OUTER["transformer"],
+        slow=True,
+    ),
+    # It keeps as many items as a sample states facts.
+    "mlp_replay": Entry(
+        "replaying", _network(lambda family: MLP(), features, replayed=FACTS), OUTER["mlp"]
+    ),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"]),
+    "transformer_context": Entry(
+        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
+    ),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
+    "grownet_vote": Entry("grownet", _plain(grownet_vote)),
+    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
+    # Readers never grow a neuron.
+    "grownet_no_growth": _ablation(neurons=1),
+    # Readers look at one attribute each.
+    "grownet_one_attribute": _ablation(reach=1),
+    # Readers weigh alike, whatever their record.
+    "grownet_unweighted": Entry(
+        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},))
+    ),
+    # Readers of two look at cells that touch alone.
+    "grownet_windowed": Entry(
+        "ablation",
+        _ablated(lambda family: TwoLayerRule(canvas=family.canvas)),
+        spatial=True,
+        of_family=True,
+    ),
+    # Readers say nothing where they find no slot.
+    "grownet_without_novelty": _ablation(novelty=False),
+    # Readers are grown on settled questions alone: they say UNKNOWN for novelty and nothing else.
+    "grownet_never_told_unknown": _ablation(told_unknown=False),
+    "always_yes": _control(controls.always_yes),
+    "always_no": _control(controls.always_no),
+    "always_unknown": _control(controls.always_unknown),
+    "random_answers": _control(controls.random_answers),
+    "dictionary": _control(controls.dictionary),
+    "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
+    "question_only": _control(controls.question_only),
+    "generator_oracle": Entry(
+        "control",
+        lambda family, training, outer: controls.generator_oracle(family),
+        needs_rules=True,
+        of_family=True,
+    ),
+}
+"""All learners of ours by the names they have in results."""
+
+KNOWN = LEARNERS | {
+    "custom": Entry("own", None, needs_target=True, pure=False),
+    "language_model": Entry("language model", None, asks_model=True),
+}
+"""With them whatever else can be asked for."""
+
+
+def in_group(*groups: Group) -> tuple[str, ...]:
+    """The names of the learners of these kinds, in the order of `LEARNERS`."""
     return tuple(name for name, entry in LEARNERS.items() if entry.group in groups)
-
-
-NAMES = named("gradient", "replay", "context", "grownet", "ablated", "control")
-"""All that come with this package."""
 
 
 def make(
@@ -236,21 +205,24 @@ def make(
     """The learner of that name for a family.
 
     Args:
-      name: one of `LEARNERS` but for language models.
+      name: a key of `KNOWN`, but no language model's.
       family: what it is to learn from.
       training: how much its base states are trained.
       outer: how, if otherwise than its entry says.
-      target: the user's own, as "module:Name".
+      target: the user's own, as "module:Name", for a learner that needs it.
 
     Raises:
-      ValueError: there is no such learner, or it can't handle the family.
+      ValueError: there is no such learner, or it can't handle the family, or the target can't be
+        imported.
     """
-    entry = LEARNERS.get(name)
-    if entry is None or entry.make is None:
-        raise ValueError(
-            f"no learner that can be made is called {name!r}; there are {', '.join(NAMES)}"
-        )
-    if not entry.handles(family):
-        needed = "laid out in space" if entry.spatial else "with rules"
-        raise ValueError(f"{name} needs a family {needed}, and {family.name} is none")
-    return entry.make(Given(family, training, outer, target))
+    if name not in KNOWN:
+        raise ValueError(f"no learner is called {name!r}; there are {', '.join(KNOWN)}")
+    entry = KNOWN[name]
+    if entry.needs_target:
+        return custom(target or "")
+    if entry.make is None:
+        raise ValueError(f"{name} is asked and not made")
+    if not entry.can_handle(family):
+        needed = "laid out in space" if entry.spatial else "whose rules are known"
+        raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
+    return entry.make(family, training, outer or entry.outer)

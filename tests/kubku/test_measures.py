@@ -9,9 +9,9 @@ import pytest
 
 from evidence.answers import Answer
 from kubku import measures, protocol, results
-from kubku.grownet.learners import grownet_lookup
+from kubku.grownet.lookup import grownet_lookup
 from kubku.halo import ATTRIBUTES, BASE, FACTS, VALUES, Kind, Learner, Samples
-from kubku.learners.controls import constant
+from kubku.learners.controls import always_yes
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, generate
 
@@ -105,7 +105,7 @@ def test_who_follows_stereotypes_drifts_all_the_way(name):
 def test_what_answers_alike_does_not_drift():
     family = FAMILIES["stories"]
     pairs = generate(family, jax.random.key(0), 8, "test", pairs=True)
-    learner = constant(Answer.YES)
+    learner = always_yes()
     found = measures.drift(learner, learner.init(jax.random.key(0)), 0.0, family, pairs)
     assert not found["flips"].any() and not found["signed"].any()
 

@@ -15,7 +15,7 @@ from evidence.runtime import devices
 from kubku import protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell
-from kubku.grownet.learners import grownet_two_layer
+from kubku.grownet.two_layer import grownet_two_layer
 from kubku.study import Study
 from kubku.tasks import FAMILIES, generate
 
