@@ -72,7 +72,7 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
         names them.
     """
     start = time.perf_counter()
-    plan = _planned(settings, folder)
+    plan = prepared(settings, folder)
     _keep_settings(plan)
     _tell_idle(plan, console)
     _work([*_samples_jobs(plan), *_jobs(plan, partial(_evaluate, plan)), *_growth(plan)], console)
@@ -102,7 +102,7 @@ def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[
     """
     if settings.stage == "export":
         return _export(Source(settings), folder)
-    plan = _planned(settings, folder)
+    plan = prepared(settings, folder)
     _keep_settings(plan)
     _tell_idle(plan, console)
     _work(list(_jobs(plan, plan.bases.get)), console)
@@ -112,7 +112,13 @@ def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[
 # --- what is to be done
 
 
-def _planned(settings: Experiment, folder: Path) -> Plan:
+def prepared(settings: Experiment, folder: Path) -> Plan:
+    """What a study in a folder is to do; nothing is drawn or made yet.
+
+    Raises:
+      ValueError: the user's samples can't be read, a learner can't be made, or none has a base
+        state that was chosen; names them.
+    """
     source = Source(settings)
     learners = _learners(settings, source.families)
     possible = list(cells.planned(settings, source.families, learners))
