@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def scatter(results: Results) -> Figure:
             found = family.learners[learner]
             for base, entry in found.base_states.items():
                 if not _is_control(learner):
-                    _spot(axis, entry, _mark(learner), best=base == found.best)
+                    _spot(axis, entry, learner, best=base == found.best)
         _landmarks(axis, family)
         axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.35))
     axes[0][0].set_ylabel("KU")
@@ -85,16 +85,16 @@ def scatter(results: Results) -> Figure:
     return figure
 
 
-def _spot(axis: Axes, entry: BaseStateResults, mark: dict[str, Any], best: bool) -> None:
+def _spot(axis: Axes, entry: BaseStateResults, learner: str, best: bool) -> None:
     """A learner on one base state: with intervals and replicates if it is the best one."""
     ku, bku = entry.KU_avg, entry.BKU_avg
-    shown = mark | {"elinewidth": 0.5, "capsize": 0, "alpha": 1 if best else 0.4}
     at: Any = {"x": bku.value, "y": ku.value}
     arms = (_arms(bku), _arms(ku)) if best else (None, None)
+    shown: Any = {"elinewidth": 0.5, "capsize": 0, "alpha": 1 if best else 0.4, **_mark(learner)}
     axis.errorbar(**at, xerr=arms[0], yerr=arms[1], **shown)
     replicates: Any = entry.by_replicate.BKU, entry.by_replicate.KU
     if best and len(replicates[0]) > 1:
-        axis.plot(*replicates, ".", color=mark["color"], markersize=3)
+        axis.plot(*replicates, ".", color=_mark(learner)["color"], markersize=3)
 
 
 def _landmarks(axis: Axes, family: FamilyResults) -> None:
@@ -118,13 +118,14 @@ def _landmarks(axis: Axes, family: FamilyResults) -> None:
         )
 
 
-def _mark(learner: str) -> dict[str, Any]:
+def _mark(learner: str) -> Mapping[str, str]:
     """The colour of its group, and a shape of its own among these."""
     for index, group in enumerate(_KINDS):
         names = in_group(group)
         if learner in names:
-            return figures.point(index) | {"marker": "os^DvP"[names.index(learner) % 6]}
-    return figures.point(0) | {"marker": "P", "color": figures.INK}
+            marker = "os^DvP"[names.index(learner) % 6]
+            return {"color": figures.PALETTE[index], "marker": marker, "linestyle": "none"}
+    return {"color": figures.INK, "marker": "P", "linestyle": "none"}
 
 
 def _arms(measurement: Measurement) -> list[list[float]] | None:

@@ -6,10 +6,9 @@ missing ones. Base states stand in a cache of their own.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,49 +18,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from evidence.runtime.devices import side_by_side
-from evidence.runtime.files import file_digest, target_digest, write_json
+from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
 from kubku import assessment, cells, evaluation, measures, report, samples, thesis
 from kubku.arms import Arm, Asked
 from kubku.assessment import Collected
-from kubku.base_cache import BaseCache, code_digest, started
+from kubku.base_cache import started
 from kubku.base_states import keys
 from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
 from kubku.grownet.history import growth_history
-from kubku.halo import Learner
-from kubku.learners.registry import KNOWN, make
+from kubku.learners.registry import KNOWN
+from kubku.plan import Plan, asking, keep_settings, prepared
 from kubku.results import Exposure, Growth, Manifest, Results
 from kubku.samples import Source
 from kubku.settings import Experiment
-from kubku.tasks import Family, jsonl
+from kubku.tasks import jsonl
 
-# A resumed run may add learners and families; its cells depend on neither.
-_NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
-_CELL_CODE = ("protocol.py", "measures.py", "scoring.py", "samples.py", "evaluation.py")
-"""What cells are made by, beside what base states are."""
 HISTORY = 16
 """Parts of the pretraining split after which a growing base state is counted."""
-
-
-class Plan(NamedTuple):
-    """What a study is to do.
-
-    Attributes:
-      settings: of the study.
-      folder: where its cells are kept.
-      source: of its samples.
-      learners: by name and family; those that can't handle a family are missing there.
-      cells: in the order in which they are wanted, language models' aside.
-      bases: their base states.
-    """
-
-    settings: Experiment
-    folder: Path
-    source: Source
-    learners: Mapping[tuple[str, str], Learner]
-    cells: Sequence[Cell]
-    bases: BaseCache
 
 
 def run(settings: Experiment, folder: Path, console: Console) -> Results:
@@ -73,7 +48,7 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     """
     start = time.perf_counter()
     plan = prepared(settings, folder)
-    _keep_settings(plan)
+    keep_settings(plan)
     _tell_idle(plan, console)
     _work([*_samples_jobs(plan), *_jobs(plan, partial(_evaluate, plan)), *_growth(plan)], console)
     _ask_model(plan)
@@ -103,106 +78,20 @@ def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[
     if settings.stage == "export":
         return _export(Source(settings), folder)
     plan = prepared(settings, folder)
-    _keep_settings(plan)
+    keep_settings(plan)
     _tell_idle(plan, console)
     _work(list(_jobs(plan, plan.bases.get)), console)
     return [Path(settings.cache)]
 
 
-# --- what is to be done
-
-
-def prepared(settings: Experiment, folder: Path) -> Plan:
-    """What a study in a folder is to do; nothing is drawn or made yet.
-
-    Raises:
-      ValueError: the user's samples can't be read, a learner can't be made, or none has a base
-        state that was chosen; names them.
-    """
-    source = Source(settings)
-    learners = _learners(settings, source.families)
-    possible = list(cells.planned(settings, source.families, learners))
-    wanted, there_are = settings.learner.bases, sorted({cell.base for cell in possible})
-    for base in wanted or ():
-        if base not in there_are:
-            raise ValueError(
-                f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
-            )
-    chosen = [cell for cell in possible if wanted is None or cell.base in wanted]
-    bases = BaseCache(settings, learners, source.pretrain)
-    return Plan(settings, folder, source, learners, chosen, bases)
-
-
-def _learners(
-    settings: Experiment, families: Mapping[str, Family]
-) -> dict[tuple[str, str], Learner]:
-    """Every learner for every family that it handles; the same object wherever it is the same
-    program, so that compilations are shared.
-    """
-    made: dict[tuple[str, str], Learner] = {}
-    for name in settings.learner.names:
-        entry, shared = KNOWN[name], None
-        for family in families.values() if not entry.asks_model else ():
-            if entry.can_handle(family):
-                if shared is None or entry.of_family:
-                    shared = _make(name, family, settings)
-                made[name, family.name] = shared
-    return made
-
-
-def _make(name: str, family: Family, settings: Experiment) -> Learner:
-    try:
-        return make(name, family, settings.budget.training, target=settings.learner.target)
-    except ValueError as error:
-        raise ValueError(f"learner.{error}") from None
-
-
-def _keep_settings(plan: Plan) -> None:
-    """Keep the settings beside the cells; cells of other settings don't belong to these.
-
-    Raises:
-      ValueError: the folder's cells were made with other settings; names them.
-    """
-    settings, path = plan.settings, plan.folder / "settings.json"
-    own = json.loads(settings.model_dump_json(exclude=_NOT_IN_CELLS))
-    own["code"] = code_digest(*_CELL_CODE)
-    # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
-    own["budget"].pop("base_seeds")
-    own["worlds"] = own["worlds"][:1]
-    # Learners and families may be added, but not another of one name.
-    target, samples_path = settings.learner.target, settings.task.path
-    for name in settings.learner.names:
-        if outer := KNOWN[name].outer:
-            own[f"outer.{name}"] = list(outer)
-    if target is not None:
-        own["learner.target"] = [target, target_digest(target)]
-    if samples_path is not None:
-        own["task.path"] = file_digest(samples_path)
-    if _asking(settings):
-        own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    other = [name for name in own if name in kept and kept[name] != own[name]]
-    if other:
-        raise ValueError(
-            f"{plan.folder}: made with other settings of {', '.join(other)}; "
-            f"give the same ones (code: that of kubku), or another folder"
-        )
-    write_json(path, {**kept, **own})
-
-
-def _asking(settings: Experiment) -> list[str]:
-    """The learners that a language model answers for."""
-    return [name for name in settings.learner.names if KNOWN[name].asks_model]
+# --- doing it
 
 
 def _tell_idle(plan: Plan, console: Console) -> None:
-    able = {learner for learner, _ in plan.learners} | {*_asking(plan.settings)}
+    able = {learner for learner, _ in plan.learners} | {*asking(plan.settings)}
     for idle in (name for name in plan.settings.learner.names if name not in able):
         families = ", ".join(plan.settings.task.families)
         console.print(f"{idle} is left out: it can handle none of {families}")
-
-
-# --- doing it
 
 
 class _Job(NamedTuple):
@@ -288,7 +177,7 @@ def _evaluate(plan: Plan, cell: Cell) -> None:
 
 def _ask_model(plan: Plan) -> None:
     """The language model's cells, one a family: it has neither base states nor replicates."""
-    names = _asking(plan.settings)
+    names = asking(plan.settings)
     if not names:
         return
     with open_model(plan.settings.llm) as model:
@@ -397,7 +286,7 @@ def _arms(plan: Plan) -> list[Arm]:
     for cell in plan.cells:
         of_world = found.setdefault(cell[:3], {world: [] for world in plan.settings.worlds})
         of_world[cell.world].append(cells.load(plan.folder / cell.path))
-    for name in _asking(plan.settings):
+    for name in asking(plan.settings):
         for family in plan.source.families:
             cell = _model_cell(family, name)
             found[cell[:3]] = {first: [cells.load(plan.folder / cell.path)]}

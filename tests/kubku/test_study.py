@@ -15,7 +15,7 @@ from kubku import protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell
 from kubku.grownet.two_layer import grownet_two_layer
-from kubku.study import prepared
+from kubku.plan import prepared
 from kubku.tasks import FAMILIES, generate
 
 
