@@ -71,21 +71,15 @@ def _learners(
     program, so that compilations are shared.
     """
     made: dict[tuple[str, str], Learner] = {}
+    training, target = settings.budget.training, settings.learner.target
     for name in settings.learner.names:
         entry, shared = KNOWN[name], None
         for family in families.values() if not entry.asks_model else ():
             if entry.can_handle(family):
                 if shared is None or entry.of_family:
-                    shared = _make(name, family, settings)
+                    shared = make(name, family, training, target=target)
                 made[name, family.name] = shared
     return made
-
-
-def _make(name: str, family: Family, settings: Experiment) -> Learner:
-    try:
-        return make(name, family, settings.budget.training, target=settings.learner.target)
-    except ValueError as error:
-        raise ValueError(f"learner.{error}") from None
 
 
 def keep_settings(plan: Plan) -> None:
