@@ -23,7 +23,7 @@ from epistemic.decks.deck import CardSettings, deck_graph, make_cards
 from epistemic.decks.near_miss import make_near_misses
 from epistemic.decks.saving import given_deck, refuse_other_golds, save_deck
 from epistemic.domain import Domain, degrade, find, load_domain
-from epistemic.evaluate import Row, evaluate, run_digest
+from epistemic.evaluate import Row, evaluate, read_answers, run_digest
 from epistemic.export import write_lm_eval_task
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
