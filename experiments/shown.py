@@ -1,0 +1,33 @@
+"""What a terminal shows of what was found: at most 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from evidence import Results
+
+
+def show(results: Results, summary: Table, page: Path, console: Console) -> None:
+    """An experiment's table, warnings, verdict, and where its page is."""
+    console.print(summary)
+    for warning in results.warnings:
+        console.print(f"note: {warning}", style="yellow", markup=False, highlight=False)
+    show_verdict(results, console)
+    console.print(f"Page: {page}", soft_wrap=True, highlight=False)
+
+
+def show_verdict(results: Results, console: Console) -> None:
+    """The verdict with the condition that decided, where a thesis was judged."""
+    if results.thesis is not None:
+        verdict = str(results.thesis)
+        console.print(verdict[0].upper() + verdict[1:], style="bold", markup=False, highlight=False)
+
+
+def show_files(paths: Sequence[Path], console: Console) -> None:
+    """The files of a stage that has no results."""
+    for path in paths:
+        console.print(f"Written: {path}", soft_wrap=True, highlight=False)
