@@ -243,11 +243,13 @@ def _cpu_name() -> str:
 @cache
 def commit() -> str | None:
     """The commit of the source checkout, '+' appended where it has changes; None in a wheel."""
+    checkout = Path(__file__).parents[1]
+    if not (checkout / ".git").exists():  # or it would be that of what an environment lies in
+        return None
 
     def git(*arguments: str) -> str:
-        here = Path(__file__).parent
         command = ["git", *arguments]
-        return subprocess.check_output(command, cwd=here, text=True, stderr=subprocess.DEVNULL)
+        return subprocess.check_output(command, cwd=checkout, text=True, stderr=subprocess.DEVNULL)
 
     try:
         return git("rev-parse", "HEAD").strip() + ("+" if git("status", "--porcelain") else "")

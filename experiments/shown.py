@@ -9,13 +9,20 @@ from rich.console import Console
 from rich.table import Table
 
 from evidence import Results
+from evidence.pages import counted
+
+_NOTES = 4
+"""How many warnings a terminal shows; the page has all."""
 
 
-def show(results: Results, summary: Table, page: Path, console: Console) -> None:
+def show(results: Results, summary: Table | None, page: Path, console: Console) -> None:
     """An experiment's table, warnings, verdict, and where its page is."""
-    console.print(summary)
-    for warning in results.warnings:
+    if summary is not None:
+        console.print(summary)
+    for warning in results.warnings[:_NOTES]:
         console.print(f"note: {warning}", style="yellow", markup=False, highlight=False)
+    if more := results.warnings[_NOTES:]:
+        console.print(f"{counted(len(more), 'more note')} on the page", style="yellow")
     show_verdict(results, console)
     console.print(f"Page: {page}", soft_wrap=True, highlight=False)
 

@@ -62,7 +62,8 @@ def main(name: str, purpose: str, run: Run, go_on: str) -> None:
             if Path(sys.argv[0]).name in (name, f"{name}.exe")
             else f"python -m experiments.{name}"
         )
-        print(manual(name, purpose, folder, called))
+        with errors_in_a_line():
+            print(manual(name, purpose, folder, called), flush=True)
         return
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.insert(0, os.getcwd())  # where a module of the user's own lies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -53,6 +54,10 @@ def errors_in_a_line(known: Known | None = None, *, traces: bool = False) -> Ite
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         way = known.go_on()
         sys.exit(_say(f"interrupted; go on with {way}" if way else "interrupted", INTERRUPTED))
+    except BrokenPipeError:
+        # Nobody reads on, such as `head`; at its end Python would try once more to write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except JobFailed as failed:
         sys.exit(failed.args[0])
     except Exception as error:
