@@ -11,9 +11,6 @@ from evidence.runtime import command
 
 from .shown import show, show_files
 
-# The others write files, and no results.
-_WITH_RESULTS = ("all", "metrics")
-
 
 def main() -> None:
     """The command `epistemic`."""
@@ -32,7 +29,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     settings = read(OmegaConf.to_container(config, resolve=True))
     console.quiet = not files.is_first_process()
-    if settings.stage not in _WITH_RESULTS:
+    if not settings.writes_results:
         show_files(study.run_stage(settings, folder, console), console)
         return
     results = study.run(settings, folder, console)

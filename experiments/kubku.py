@@ -11,9 +11,6 @@ from evidence.runtime import command
 
 from .shown import show, show_files
 
-# They write files, and no results.
-_STAGES = ("base", "export")
-
 
 def main() -> None:
     """The command `kubku`."""
@@ -31,7 +28,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     settings = read(OmegaConf.to_container(config, resolve=True))
     console.quiet = not files.is_first_process()
-    if settings.stage in _STAGES:
+    if not settings.writes_results:
         show_files(study.run_stage(settings, folder, console), console)
         return
     results = study.run(settings, folder, console)
