@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -26,7 +27,8 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     from kubku import report, study
     from kubku.settings import read
 
-    settings = read(OmegaConf.to_container(config, resolve=True))
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    settings = read(plain)
     console.quiet = not files.is_first_process()
     if not settings.writes_results:
         show_files(study.run_stage(settings, folder, console), console)
