@@ -68,6 +68,11 @@ def number(quantity: Quantity, digits: int | None = None) -> str:
     return " ".join(filter(None, _number_parts(quantity, digits)))
 
 
+def counted(n: int, thing: str) -> str:
+    """So many of a thing: `1 run`, `2,000 runs`."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def p_value(p: float | None) -> str:
     """A p-value as journals print it: `< 0.001`, or three decimals."""
     if p is None:
@@ -141,6 +146,5 @@ def _marked(context: EvalContext, quantity: Quantity, parts: tuple[str, str]) ->
         return value
     made = _from_json(quantity) if isinstance(quantity, Mapping) else quantity
     assert isinstance(made, Measurement)
-    plural = "s" if made.n != 1 else ""
-    how = escape(f"{made.method}, {made.n} {made.unit}{plural}")
+    how = escape(f"{made.method}, {counted(made.n, made.unit)}")
     return Markup(f'<span title="{how}">{value} <span class="interval">{interval}</span></span>')

