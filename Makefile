@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 ARGS ?=
 
-.PHONY: goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint bench clean
+.PHONY: goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint docs bench clean
 
 goodhart: .venv/made ## agents on the truth and on a proxy, beside each other
 	$(RUN) -m experiments.goodhart $(ARGS)
@@ -34,6 +34,10 @@ lint: .venv/made
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
+
+docs: .venv/made ## the site, into docs/_build; a broken link or reference fails
+	$(RUN) -m docs.render
+	$(RUN) -m sphinx -W --keep-going -n -q -b html docs docs/_build
 
 bench: .venv/made ## timings, into benchmarks/results/
 	$(RUN) -m benchmarks $(ARGS)
