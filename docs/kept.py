@@ -7,6 +7,7 @@ A template reads a number through a `Node`. What it prints is noted by file and 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -28,7 +29,8 @@ class Quoted:
         self.places: list[Place] = []
 
     def note(self, place: Place) -> None:
-        """Remember a place once."""
+        """Remember a place once; a key that is no plain word stands as `*`."""
+        place = (place[0], *("*" if re.search(r"[,.{}`]", key) else key for key in place[1:]))
         if place not in self.places:
             self.places.append(place)
 
@@ -77,6 +79,8 @@ def _joined(places: list[Place]) -> list[Place]:
 
 def _either(keys: list[str]) -> str:
     parts = dict.fromkeys(part for key in keys for part in key.strip("{}").split(","))
+    if "*" in parts:
+        return "*"
     return next(iter(parts)) if len(parts) == 1 else "{" + ",".join(parts) + "}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,61 @@ def modules(package: str) -> Iterator[str]:
         private = any(part.startswith("_") for part in module.name.split("."))
         if not private and module.name not in _PROGRAMS:
             yield module.name
+
+
+def readable(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings of the house as reStructuredText, in place: a handler of autodoc's event.
+
+    They are plain text with `code` in backticks, indented examples and Google's sections. What
+    reStructuredText would take for markup is escaped, an indented block becomes an example, and
+    the named parts of what a function returns become a list.
+    """
+    lines[:] = [line for block in _blocks(lines) for line in _readable(block)]
+
+
+def _blocks(lines: list[str]) -> list[list[str]]:
+    """Lines parted at blank ones; an indented block keeps what is indented after it."""
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        if not line.strip():
+            blocks.append([])
+        else:
+            blocks[-1].append(line)
+    joined: list[list[str]] = []
+    for block in filter(None, blocks):
+        if joined and block[0].startswith(" ") and joined[-1][0].startswith(" "):
+            joined[-1] += ["", *block]
+        else:
+            joined.append(block)
+    return joined
+
+
+def _readable(block: list[str]) -> list[str]:
+    if block[0].startswith(" "):
+        return ["::", "", *block, ""]
+    if block[0] in ("Returns:", "Yields:") and sum(map(_starts_entry, block[1:])) > 1:
+        return [f"**{block[0]}**", "", *_bullets(_escaped(block[1:])), ""]
+    return [*_escaped(block), ""]
+
+
+def _starts_entry(line: str) -> bool:
+    return re.match(r"  [\w, `\\]+: ", line) is not None
+
+
+def _bullets(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield ("- " if _starts_entry(line) else "  ") + line.strip()
+
+
+def _escaped(lines: list[str]) -> list[str]:
+    parts = re.split(r"(`[^`]+`)", "\n".join(lines))
+    for position, part in enumerate(parts):
+        if position % 2:
+            code = re.sub(r"\s*\n\s*", " ", part.strip("`")).strip()
+            parts[position] = f"``{code}``"
+        else:
+            parts[position] = re.sub(r"(?<=\w)_(?=\W|$)|[*|]", r"\\\g<0>", part)
+    return "".join(parts).split("\n")
 
 
 def _order(module: pkgutil.ModuleInfo) -> tuple[str, ...]:

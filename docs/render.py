@@ -1,8 +1,8 @@
 """Pages whose numbers come from the kept result files.
 
-python -m docs.render                   write README.md and the pages under docs/ that have a template
-python -m docs.render FILE PLACE        what a page's source line names, such as
-                                        benchmarks/results/goodhart/results.json modes.proxy.aggregates
+python -m docs.render               write README.md, and the pages under docs/ that have a template
+python -m docs.render FILE PLACE    what a page's source line names, such as
+                                    benchmarks/results/goodhart/results.json modes.*.aggregates
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def percent(quantity: Any, digits: int = 1, *, interval: bool = True) -> str:
 
 
 def plus_minus(quantity: Any, digits: int = 2) -> str:
-    """A value and half the width of its interval: `1.80 ± 0.03`; the value alone where that is 0."""
+    """A value and half the width of its interval, if that has any: `1.80 ± 0.03`."""
     plain = _plain(quantity)
     value = pages.number(plain["value"], digits)
     if plain["low"] is None or plain["high"] is None:
@@ -127,7 +127,20 @@ def setting(quantity: Any) -> str:
     return f"{_value(quantity):,g}".replace("-", "−")
 
 
-_WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+)
 
 
 def spelt(quantity: Any) -> str:
@@ -190,7 +203,9 @@ def measurements(data: Any) -> list[dict[str, Any]]:
         if {"value", "low", "high"} <= data.keys():
             return [data]
         return [found for entry in data.values() for found in measurements(entry)]
-    return [found for entry in data for found in measurements(entry)] if isinstance(data, list) else []
+    return (
+        [found for entry in data for found in measurements(entry)] if isinstance(data, list) else []
+    )
 
 
 def outside(measured: list[Any], low: float, high: float) -> int:
