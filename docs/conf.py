@@ -25,6 +25,8 @@ exclude_patterns = ["_build", "templates"]
 html_theme = "furo"
 html_title = "goodharts-jax"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 myst_enable_extensions = ["attrs_block", "colon_fence"]
 myst_heading_anchors = 3
@@ -53,3 +55,4 @@ def setup(app):
     app.connect("config-inited", lambda app, config: reference.write(Path(app.srcdir)))
     # Before napoleon, whose priority is 500.
     app.connect("autodoc-process-docstring", reference.readable, priority=400)
+    app.connect("autodoc-skip-member", reference.says_nothing)

@@ -51,6 +51,14 @@ def readable(app: Any, what: str, name: str, thing: Any, options: Any, lines: li
     lines[:] = [line for block in _blocks(lines) for line in _readable(block)]
 
 
+def says_nothing(
+    app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any
+) -> bool | None:
+    """Leave out the fields of a named tuple, which its own docstring lists; autodoc's event."""
+    told = getattr(thing, "__doc__", None) or ""
+    return True if told.startswith("Alias for field number") else None
+
+
 def _blocks(lines: list[str]) -> list[list[str]]:
     """Lines parted at blank ones; an indented block keeps what is indented after it."""
     blocks: list[list[str]] = [[]]
