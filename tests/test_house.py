@@ -75,7 +75,7 @@ def loose_signatures(root: Path) -> list[str]:
 
 
 def tests_of_names(root: Path) -> list[str]:
-    """Comparisons that ask by name which kind of constraint, or which learner or system, this is."""
+    """Comparisons that ask by name which kind of constraint, learner or system this is."""
     subject = re.compile(r"(^|\.)(kind|sort|learner|name|family|system|own|k|n)$")
 
     def is_name(node: ast.expr) -> bool:
