@@ -7,7 +7,7 @@ stand with them: the domain's, the decks', the systems' and the language model's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -78,7 +78,7 @@ class StudySettings(Settings):
         return self
 
 
-def read(plain: Mapping[str, Any]) -> StudySettings:
+def read(plain: Mapping[str, object]) -> StudySettings:
     """Plain configuration as settings.
 
     Raises:
