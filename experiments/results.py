@@ -20,8 +20,8 @@ from rich.table import Table
 import evidence
 from evidence.measurement import Measurement
 from evidence.pages import UNDEFINED, number
+from evidence.results import Results
 from evidence.runtime.command import errors_in_a_line
-from evidence.runtime.files import write_json
 
 # By the part of its results that only this wing writes: the function that draws a folder's page.
 _PAGES = {
@@ -65,16 +65,15 @@ def _show(folder: Path, console: Console) -> None:
         for place, measured in measurements(results)
     }
     console.print(_table(rows, "measured", "interval from"))
-    if "thesis" in results and isinstance(results["thesis"], Mapping):
-        thesis = results["thesis"]
-        console.print(f"[bold]{thesis['verdict']}[/]: {thesis['deciding_condition']}")
+    if results.thesis is not None:
+        console.print(str(results.thesis), markup=False, highlight=False)
     console.print(f"The page: {_page(results)(folder)}", soft_wrap=True)
 
 
-def _compare(parts: Mapping[str, Mapping[str, Any]], console: Console) -> None:
+def _compare(parts: Mapping[str, Results], console: Console) -> None:
     """Settings that differ, then every measurement, a column a folder."""
     names = [Path(name).name for name in parts]
-    settings = [dict(_leaves(part["manifest"]["configuration"])) for part in parts.values()]
+    settings = [dict(_leaves(part.manifest.configuration)) for part in parts.values()]
     table = Table("setting", *names, title="Settings that differ")
     for place in dict.fromkeys(place for part in settings for place in part):
         values = [str(part.get(place, UNDEFINED)) for part in settings]
@@ -110,11 +109,10 @@ def _gather(folder: Path, console: Console) -> None:
     if not jobs:
         raise FileNotFoundError(f"{folder}: there is no results.json in it or below it")
     parts = {str(job.relative_to(folder)): evidence.load(job) for job in jobs}
-    if all("modes" in part for part in parts.values()):
-        from goodharts_jax.gather import gather
-        from goodharts_jax.study import schema
+    if all("modes" in type(part).model_fields for part in parts.values()):
+        from goodharts_jax.assessment import join
 
-        write_json(folder / "results.json", gather(parts), schema())
+        join(parts).save(folder)  # type: ignore[arg-type]
         console.print(f"{len(parts)} jobs joined into {folder / 'results.json'}", soft_wrap=True)
         _show(folder, console)
     else:
@@ -125,27 +123,20 @@ def _jobs(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob("*/**/results.json"))
 
 
-def _page(results: Mapping[str, Any]) -> Callable[[Path], Path]:
+def _page(results: Results) -> Callable[[Path], Path]:
     for part, (module, function) in _PAGES.items():
-        if part in results:
+        if part in type(results).model_fields:
             return getattr(import_module(module), function)
-    raise ValueError(f"no experiment writes results with only the parts {', '.join(results)}")
+    raise ValueError(f"no experiment writes {type(results).__name__}")
 
 
-def measurements(
-    node: Mapping[str, Any], place: tuple[str, ...] = ()
-) -> Iterator[tuple[str, Measurement]]:
-    """Every named Measurement in a results file, with its place; lists are details and left out."""
-    for name, entry in node.items():
-        if not isinstance(entry, Mapping) or name in _SECOND_OPINIONS:
-            continue
-        here = (*place, name)
-        if set(Measurement.__dataclass_fields__) <= set(entry):
+def measurements(results: Results) -> Iterator[tuple[str, Measurement]]:
+    """Every named Measurement of an experiment with its place, without second opinions."""
+    for place, measured in results.measurements():
+        parts = place.split(".")
+        if not set(_SECOND_OPINIONS) & set(parts):
             # The level that merely says that intervals follow tells a reader nothing.
-            told = ".".join(part for part in here if part != "intervals")
-            yield told, Measurement(*(entry[field] for field in Measurement.__dataclass_fields__))
-        else:
-            yield from measurements(entry, here)
+            yield ".".join(part for part in parts if part != "intervals"), measured
 
 
 def _leaves(node: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
