@@ -163,10 +163,12 @@ class Results(Record):
         Raises:
           ImportError: the library is not installed; says how to install it.
         """
-        rows = [
-            {"place": place.rpartition(".")[0], "name": place.rpartition(".")[2], **vars(measured)}
-            for place, measured in self.measurements()
-        ]
+        columns = tuple(Measurement.__dataclass_fields__)
+        rows = []
+        for path, measured in self.measurements():
+            place, _, name = path.rpartition(".")
+            told = {column: getattr(measured, column) for column in columns}
+            rows.append({"place": place, "name": name, **told})
         try:
             frames = importlib.import_module(library)
         except ImportError:

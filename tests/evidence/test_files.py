@@ -6,9 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import evidence
 from evidence.measurement import Measurement
-from evidence.results import Manifest
 from evidence.runtime import files
 
 
@@ -30,17 +28,6 @@ def test_plain_turns_everything_into_json():
         "arrays": [[1, 2], 0.5, [None, 1.0]],
         "4": None,
     }
-
-
-def test_what_is_written_is_read_back(tmp_path):
-    results = {"modes": {"proxy": {"runs": [1, 2]}}, "text": "Å\n"}
-    files.write_json(tmp_path / "deep" / "results.json", results)
-    assert evidence.load(tmp_path / "deep") == results
-
-
-def test_loading_a_folder_without_results_says_so(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"is .* the output folder of a run"):
-        evidence.load(tmp_path)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
@@ -91,11 +78,3 @@ def test_a_bad_line_is_named(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         list(files.read_jsonl(path, required=("a",)))
-
-
-def test_a_manifest_says_what_made_the_results():
-    made = Manifest.now({"seed": np.int64(3)}, [3, 4])
-    assert made.configuration == {"seed": 3} and made.seeds == (3, 4)
-    assert {"python", "jax", "numpy"} <= set(made.versions)
-    assert made.device.count >= 1 and made.device.platform
-    assert Manifest(**json.loads(json.dumps(files.plain(made)))) == made

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import jinja2
 import pytest
@@ -68,7 +69,7 @@ def test_p_values_are_printed_as_journals_do():
 
 
 def test_html_tells_how_an_interval_was_made_and_escapes_everything():
-    hostile = EFFICIENCY._replace(method='"><script>alert(1)</script>')
+    hostile = replace(EFFICIENCY, method='"><script>alert(1)</script>')
     page = rendered("{{ m | percent }} {{ name }}", m=hostile, name="<b>proxy</b>")
     assert 'class="interval">[99.7, 99.9]</span>' in page
     assert ", 5 runs" in page
