@@ -86,8 +86,8 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
         minus=lambda one, other: _value(one) - _value(other),
         ratio=lambda one, other: _value(one) / _value(other),
         lacking=lacking,
-        comparisons=comparisons,
-        comparison=comparison,
+        holding_alone=holding_alone,
+        digits=lambda measured: 3 if abs(_value(measured)) < 1 else 1,
     )
     return environment
 
@@ -187,14 +187,17 @@ def exceeding(values: Any, others: Any) -> list[float]:
     return [a for a, b in zip(_plain(values), _plain(others), strict=True) if a > b]
 
 
-def comparisons(results: Any) -> list[Any]:
-    """The comparisons of a kubku thesis: one a family and opponent."""
-    return list(results.thesis.conditions)
-
-
-def comparison(results: Any, family: str, opponent: str) -> float:
-    """Holm's p that the thesis' learner dominates an opponent in a family."""
-    return _value(results.thesis.conditions.one(family=family, opponent=opponent).p_dominates)
+def holding_alone(comparisons: Any, level: float) -> list[str]:
+    """The comparisons of a kubku thesis that would establish dominance without Holm's correction,
+    beside those that do with it: `gru on stories`.
+    """
+    found = []
+    for entry in comparisons:
+        plain = _plain(entry)
+        sides = plain["KU"]["low"] > 0 and plain["BKU"]["high"] < 0
+        if sides and plain["p_dominates_alone"] < level and not plain["dominates"]:
+            found.append(f"{plain['opponent']} on {plain['family']}")
+    return found
 
 
 def measurements(data: Any) -> list[dict[str, Any]]:
