@@ -116,3 +116,12 @@ def test_the_citation_has_what_its_format_requires():
     assert citation["cff-version"] == "1.2.0"
     assert citation["message"] and citation["title"] and citation["authors"][0]["name"]
     assert citation["authors"][0]["name"].removeprefix("The ") in (ROOT / "LICENSE").read_text()
+
+
+def test_the_mode_that_is_shown_has_the_settings_of_one_that_ships():
+    text = (ROOT / "docs" / "how-to" / "mode.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    ships = (ROOT / "conf" / "goodhart" / "mode" / "proxy.yaml").read_text(encoding="utf-8")
+    shown, ships = yaml.safe_load(shown), yaml.safe_load(ships)
+    assert shown.keys() == ships.keys()
+    assert all(shown[part].keys() == ships[part].keys() for part in ("sees", "reward"))
