@@ -23,7 +23,7 @@ from evidence import lifetimes, stats
 from evidence.measurement import Measurement
 from evidence.results import Manifest
 from evidence.runtime import files
-from goodharts_jax.thesis import goodhart_curve
+from goodharts_jax.curves import peak
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "calibration.json"
@@ -228,7 +228,7 @@ def _family(correct: Callable[..., dict[str, float | None]] | None) -> Callable[
 
 
 def _noise_drop(g: Generator, n: int) -> bool:
-    low = goodhart_curve(np.arange(1, 21), g.normal(size=(n, 20, 2)))["drop"].low
+    low = peak(np.arange(1, 21), g.normal(size=(n, 20, 2))).drop.low
     return low is not None and low > 0
 
 

@@ -11,7 +11,7 @@ import jax
 
 from benchmarks.timing import isolated, save
 from goodharts_jax import make_mode, make_world, ppo
-from goodharts_jax.population import Contender, evaluate, prepare
+from goodharts_jax.evaluation import Candidate, evaluate, make_evaluator
 from goodharts_jax.seekers import scripted_policies
 
 _WORLDS, _STEPS, _CHUNKS = 1024, 600, 6
@@ -32,17 +32,17 @@ def steps_per_second(trained: bool) -> dict[str, Any]:
     mode = make_mode((1, 0), (0, 1), 1, -2)
     scripts = scripted_policies(0.5, 1.0)
     params = jax.tree.map(lambda x: x[None], ppo.start(plan, world, jax.random.key(0)).params)
-    rows = {"trained": Contender(None, params, mode, [0])}
+    rows = {"trained": Candidate(None, params, mode, [0])}
     if not trained:
-        rows = {name: Contender(script, None, None, [0]) for name, script in scripts.items()}
+        rows = {name: Candidate(script, None, None, [0]) for name, script in scripts.items()}
     sizes = {"num_worlds": _WORLDS, "steps_per_world": _STEPS * _CHUNKS}
     started = time.perf_counter()
-    prepared = prepare(plan.network, world, rows, **sizes)
+    evaluator = make_evaluator(plan.network, world, rows, **sizes)
     prepare_s = time.perf_counter() - started
 
     # The evaluator tells of each chunk that it has counted; the first one loads the program.
     clock: list[float] = []
-    evaluate(prepared, rows, report=lambda steps: clock.append(time.perf_counter()))
+    evaluate(evaluator, rows, report=lambda steps: clock.append(time.perf_counter()))
     seconds = [after - before for before, after in itertools.pairwise(clock)]
     median = statistics.median(seconds)
     steps = len(rows) * _WORLDS * _STEPS

@@ -25,9 +25,9 @@ def main() -> None:
 def one_a_core() -> dict[str, Any]:
     """As `over_runs` does it: a device a core, its runs one after another."""
     keys = shard(jax.random.split(jax.random.key(0), _RUNS))
-    learners = over_runs(partial(ppo.start, ppo.Plan()))(make_world(), keys)
+    states = over_runs(partial(ppo.start, ppo.Plan()))(make_world(), keys)
     lifted = over_runs(_advance, donate=(1,))
-    return _rate("a device a core, one run at a time", partial(lifted, _shared()), learners)
+    return _rate("a device a core, one run at a time", partial(lifted, _shared()), states)
 
 
 def side_by_side() -> dict[str, Any]:
@@ -35,20 +35,20 @@ def side_by_side() -> dict[str, Any]:
     keys = jax.random.split(jax.random.key(0), _RUNS)
     start = jax.jit(jax.vmap(partial(ppo.start, ppo.Plan()), (None, 0)))
     lifted = jax.jit(jax.vmap(_advance, (None, 0)), donate_argnums=1)
-    learners = start(make_world(), keys)
-    return _rate("one device, all runs vmapped", partial(lifted, _shared()), learners)
+    states = start(make_world(), keys)
+    return _rate("one device, all runs vmapped", partial(lifted, _shared()), states)
 
 
-def _advance(shared: Any, learner: ppo.Learner) -> ppo.Learner:
-    return ppo.advance(ppo.Plan(), *shared, learner, _UPDATES)[0]
+def _advance(shared: Any, state: ppo.TrainState) -> ppo.TrainState:
+    return ppo.advance(ppo.Plan(), *shared, state, _UPDATES)[0]
 
 
 def _shared() -> tuple[Any, ...]:
-    mode = make_mode((1, 0), (0, 1), 1, -2, pay_step=-0.1, pay_death=-4)
+    mode = make_mode((1, 0), (0, 1), 1, -2, step_reward=-0.1, death_reward=-4)
     return make_world(), make_hyper(128), mode
 
 
-def _rate(how: str, update: Any, learners: ppo.Learner) -> dict[str, Any]:
-    taken = timed(update, learners, repeats=_REPEATS)
+def _rate(how: str, update: Any, states: ppo.TrainState) -> dict[str, Any]:
+    taken = timed(update, states, repeats=_REPEATS)
     steps = _RUNS * _UPDATES * ppo.Plan().steps_per_update
     return {"how": how, **taken, "steps_per_second": steps / taken["median_s"]}

@@ -1,7 +1,7 @@
 """Was the published 'blinded' row made by its rollout buffer?
 
-There, agents that see interestingness (food 0.5, poison 1.0) and are paid the truth ate next to
-nothing. Their rollouts were stored as uint8, so that the update saw 0 where the policy had acted
+There, agents that see interestingness (food 0.5, poison 1.0) and are rewarded by the truth ate next
+to nothing. Their rollouts were stored as uint8, so that the update saw 0 where the policy had acted
 on 0.5: food was invisible to learning. The hypothesis: with lossless storage such an agent learns
 to tell 0.5 from 1.0, and lives. Both arms here differ in that alone.
 """
@@ -15,7 +15,8 @@ import jax.numpy as jnp
 
 from benchmarks.timing import isolated, save
 from evidence import stats
-from goodharts_jax import make_hyper, population, ppo, survival
+from goodharts_jax import evaluation, make_hyper, ppo, survival, training
+from goodharts_jax.evaluation import Candidate
 from goodharts_jax.settings import WorldSettings, read, runs_of
 
 _SEEDS = [42, 43, 44, 45, 46]
@@ -51,25 +52,25 @@ def train(world: str, lossless: bool, steps: int) -> dict[str, Any]:
     rules, plan = settings.world.build(), settings.plan
     modes, keys = runs_of(settings.rows(), _SEEDS)
     updates = -(-steps // plan.steps_per_update // 8) * 8
-    trained = population.train(
+    trained = training.train(
         plan, rules, make_hyper(updates), modes, keys, num_updates=updates, chunk_updates=8
     )
-    row = population.Contender(
-        None, trained.learners.params, settings.rows()["ground_truth_blinded"], _SEEDS
-    )
+    row = Candidate(None, trained.states.params, settings.rows()["ground_truth_blinded"], _SEEDS)
     worlds = {world: settings.world}
     if world == "reference":
         worlds["published_eval"] = read(_configuration("published_eval")).world
     return {"judged": {name: _judge(plan, row, judged) for name, judged in worlds.items()}}
 
 
-def _judge(plan: ppo.Plan, row: population.Contender, world: WorldSettings) -> dict[str, Any]:
+def _judge(plan: ppo.Plan, row: Candidate, world: WorldSettings) -> dict[str, Any]:
     rules = world.build()
     rows = {"blinded": row}
-    prepared = population.prepare(plan.network, rules, rows, num_worlds=512, steps_per_world=2000)
-    counted = population.evaluate(prepared, rows)["blinded"]
+    evaluator = evaluation.make_evaluator(
+        plan.network, rules, rows, num_worlds=512, steps_per_world=2000
+    )
+    counted = evaluation.evaluate(evaluator, rows)["blinded"]
     proxy = {"food": 0.5, "poison": 1.0}
-    runs = [survival.metrics(census, rules, 2000, proxy, row.mode) for census in counted]
+    runs = [survival.metrics(life_table, rules, 2000, proxy, row.mode) for life_table in counted]
     return {
         "intervals": {name: stats.interval([r[name] for r in runs], "run") for name in _SHOWN},
         "runs": [{name: run[name] for name in _SHOWN} for run in runs],
@@ -81,7 +82,7 @@ def _store_as_uint8() -> None:
     learn = ppo._learn
 
     def lossy(plan: Any, hyper: Any, mode: Any, *rest: Any) -> Any:
-        return learn(plan, hyper, replace(mode, perceive=jnp.floor(mode.perceive)), *rest)
+        return learn(plan, hyper, replace(mode, appearance=jnp.floor(mode.appearance)), *rest)
 
     ppo._learn = lossy
 

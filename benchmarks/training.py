@@ -45,11 +45,11 @@ def population(num_runs: int) -> dict[str, Any]:
     """Several runs, one device a core."""
     plan, world, hyper, mode = _setting()
     keys = shard(jax.random.split(jax.random.key(0), num_runs))
-    learners = over_runs(partial(ppo.start, plan))(world, keys)
+    states = over_runs(partial(ppo.start, plan))(world, keys)
     lifted = over_runs(
         lambda shared, run: ppo.advance(plan, *shared, run, _UPDATES)[0], donate=(1,)
     )
-    taken = timed(lambda runs: lifted((world, hyper, mode), runs), learners)
+    taken = timed(lambda runs: lifted((world, hyper, mode), runs), states)
     return _rate(taken, num_runs * _UPDATES * plan.steps_per_update)
 
 
@@ -70,13 +70,13 @@ def to_99_percent() -> dict[str, Any]:
     plan, world, hyper, mode = _setting()
     advance = jax.jit(partial(ppo.advance, plan, num_updates=1), donate_argnums=3)
     advance(world, hyper, mode, jax.jit(partial(ppo.start, plan))(world, jax.random.key(1)))
-    learner = jax.jit(partial(ppo.start, plan))(world, jax.random.key(0))
+    state = jax.jit(partial(ppo.start, plan))(world, jax.random.key(0))
     started = time.perf_counter()
     steps, food, poison = 0, 0.0, 1.0
     while food < 0.99 * (food + poison):
-        learner, history = advance(world, hyper, mode, learner)
+        state, history = advance(world, hyper, mode, state)
         steps += plan.steps_per_update
-        food, poison = float(history["food"][0]), float(history["poison"][0])
+        food, poison = float(history.food[0]), float(history.poison[0])
     return {"steps": steps, "seconds": time.perf_counter() - started}
 
 
@@ -88,7 +88,7 @@ def _purejaxrl(sizes: purejaxrl.Sizes, world: Any, hyper: Any, mode: Any) -> dic
 
 
 def _setting() -> tuple[Any, ...]:
-    mode = make_mode((1, 0), (0, 1), 1, -2, pay_step=-0.1, pay_death=-4)
+    mode = make_mode((1, 0), (0, 1), 1, -2, step_reward=-0.1, death_reward=-4)
     return ppo.Plan(), make_world(), make_hyper(128), mode
 
 

@@ -1,14 +1,16 @@
 """Goodhart's law in a grid world: agents trained on a proxy, judged by how long they live.
 
 `World` holds the physics' numbers (`reset`, `step`, `view`), a `Mode` what an agent perceives and
-is paid for, a `Plan` and a `Hyper` how it learns. A run is a function of a key:
+is rewarded for, a `Plan` and a `Hyper` how it learns. A run is a function of a key:
 
     import jax
     import goodharts_jax as gj
 
-    proxy = gj.make_mode(food=(0.5, 0.5), poison=(1, 1), pay_food=0.5, pay_poison=1, mortal=False)
+    proxy = gj.make_mode(
+        food=(0.5, 0.5), poison=(1, 1), food_reward=0.5, poison_reward=1, mortal=False
+    )
     run = jax.jit(gj.train, static_argnames=("plan", "num_updates"))
-    learner, history = run(
+    state, history = run(
         gj.Plan(), gj.make_world(), gj.make_hyper(100), proxy, jax.random.key(0), num_updates=100
     )
 
@@ -18,8 +20,9 @@ reads what it found.
 """
 
 from goodharts_jax.modes import Mode, make_mode, observe, reward
-from goodharts_jax.networks import ActorCritic
-from goodharts_jax.ppo import Hyper, Learner, Plan, make_hyper, policy, train
+from goodharts_jax.networks import ActorCritic, policy
+from goodharts_jax.policies import Output, Policy
+from goodharts_jax.ppo import History, Hyper, Plan, TrainState, make_hyper, train
 from goodharts_jax.seekers import avoider, omniscient_seeker, random_walk, seeker
 from goodharts_jax.world import (
     EMPTY,
@@ -42,11 +45,14 @@ __all__ = [
     "POISON",
     "ActorCritic",
     "Event",
+    "History",
     "Hyper",
-    "Learner",
     "Mode",
+    "Output",
     "Plan",
+    "Policy",
     "State",
+    "TrainState",
     "World",
     "avoider",
     "make_hyper",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from rich.table import Table
 
 from evidence.runtime import files, progress
 from evidence.runtime.files import is_first_process
-from goodharts_jax.population import Observer
+from goodharts_jax.ppo import History
 from goodharts_jax.settings import Experiment
+from goodharts_jax.training import Observer
 
 Labels = Sequence[tuple[str, int]]
 """Mode and seed of each run of a population."""
@@ -53,7 +54,7 @@ def observing(
             advance = stack.enter_context(progress.bar(title, total, "steps", console))
             watchers.append(lambda _, history: advance(_updates(history) * steps * len(labels)))
 
-        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+        def observe(first_update: int, history: History) -> None:
             for watcher in watchers:
                 watcher(first_update, history)
 
@@ -65,11 +66,12 @@ def _log(labels: Labels, steps: int, path: Path) -> Observer:
     if is_first_process():
         path.unlink(missing_ok=True)
 
-    def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+    def observe(first_update: int, history: History) -> None:
         for update in range(_updates(history)):
             taken = (first_update + update + 1) * steps
             for run, (mode, seed) in enumerate(labels):
-                numbers = {name: float(column[run, update]) for name, column in history.items()}
+                columns = history._asdict().items()
+                numbers = {name: float(column[run, update]) for name, column in columns}
                 files.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
 
     return observe
@@ -81,7 +83,7 @@ def _tensorboard(labels: Labels, steps: int, folder: Path) -> Iterator[Observer]
         writers: Any = importlib.import_module("tensorboardX")
     except ImportError:
         raise ValueError(
-            "logger=tensorboard needs an extra: pip install goodharts-jax[tensorboard]"
+            "event files of TensorBoard need an extra: pip install goodharts-jax[tensorboard]"
         ) from None
     with ExitStack() as stack:
         files = [
@@ -91,9 +93,9 @@ def _tensorboard(labels: Labels, steps: int, folder: Path) -> Iterator[Observer]
             for mode, seed in labels
         ]
 
-        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+        def observe(first_update: int, history: History) -> None:
             for run, file in enumerate(files):
-                for name, column in history.items():
+                for name, column in history._asdict().items():
                     for update in range(_updates(history)):
                         taken = (first_update + update + 1) * steps
                         file.add_scalar(name, float(column[run, update]), taken)
@@ -127,8 +129,8 @@ def _dashboard(labels: Labels, steps: int, total: int, console: Console) -> Iter
 
     with Live(table(), console=console, refresh_per_second=2) as live:
 
-        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
-            for name, column in history.items():
+        def observe(first_update: int, history: History) -> None:
+            for name, column in history._asdict().items():
                 past.setdefault(name, []).append(column)
             done = (first_update + _updates(history)) * steps * len(labels)
             clock.append((time.perf_counter(), done))
@@ -146,5 +148,5 @@ def sparkline(course: np.ndarray) -> str:
     return "".join(_SPARKS[1 + round(h * (len(_SPARKS) - 2))] for h in heights)
 
 
-def _updates(history: Mapping[str, np.ndarray]) -> int:
-    return next(iter(history.values())).shape[1]
+def _updates(history: History) -> int:
+    return history.reward.shape[1]

@@ -1,4 +1,4 @@
-"""What an agent perceives and what it is paid for, as a table of numbers.
+"""What an agent perceives and what it is rewarded for, as a table of numbers.
 
 A mode is data: modes stack, so one compiled program trains any number of them, and a new mode is
 a new row in YAML. Nothing here or below branches on a mode's name.
@@ -17,8 +17,8 @@ from jax import lax
 from goodharts_jax.world import EMPTY, FOOD, NUM_KINDS, POISON, Event
 
 NUM_CHANNELS = 2
-_PAY_LIMIT = 20.0
-# Observation noise is a window into this table at a random offset: one random word a look
+_REWARD_LIMIT = 20.0
+# Observation noise is a window into this table at a random offset: one random word a view
 # instead of one a cell, and the window can be looked up again when the policy is updated.
 _NOISE = np.random.default_rng(0).standard_normal(1 << 16).astype(np.float32)
 
@@ -28,21 +28,21 @@ class Mode:
     """One row of the table.
 
     Attributes:
-      perceive: what a cell of each kind looks like. float32[NUM_KINDS, NUM_CHANNELS].
-      noise: standard deviation of the noise on what items look like, fresh at every look,
+      appearance: how a cell of each kind is perceived. float32[NUM_KINDS, NUM_CHANNELS].
+      noise: standard deviation of the noise on the appearance of items, fresh in every step,
         float32[]; or None, and no noise is ever drawn.
-      pay: reward for eating each kind. float32[NUM_KINDS].
-      pay_step: reward of every step. float32[].
-      pay_death: reward of dying. float32[].
+      item_reward: reward for eating each kind. float32[NUM_KINDS].
+      step_reward: reward of every step. float32[].
+      death_reward: reward of dying. float32[].
       shaping: weight of the potential-based bonus for being near food. float32[].
       mortal: whether energy counts while training; in evaluation it always does. bool[].
     """
 
-    perceive: jax.Array
+    appearance: jax.Array
     noise: jax.Array | None
-    pay: jax.Array
-    pay_step: jax.Array
-    pay_death: jax.Array
+    item_reward: jax.Array
+    step_reward: jax.Array
+    death_reward: jax.Array
     shaping: jax.Array
     mortal: jax.Array
 
@@ -50,44 +50,56 @@ class Mode:
 def make_mode(
     food: tuple[float, float],
     poison: tuple[float, float],
-    pay_food: float,
-    pay_poison: float,
+    food_reward: float,
+    poison_reward: float,
     *,
-    pay_step: float = 0.0,
-    pay_death: float = 0.0,
+    step_reward: float = 0.0,
+    death_reward: float = 0.0,
     shaping: float = 0.0,
     mortal: bool = True,
     noise: float | None = None,
 ) -> Mode:
-    """A mode from what food and poison look like (two channels each) and what eating them pays."""
+    """A mode from plain numbers; see `Mode`.
+
+    Args:
+      food: appearance of food in both channels.
+      poison: likewise.
+      food_reward: reward for eating food.
+      poison_reward: likewise.
+      step_reward: of every step.
+      death_reward: of dying.
+      shaping: weight of the bonus for being near food.
+      mortal: whether energy counts while training.
+      noise: on the appearance of items; None for none.
+    """
     return Mode(
-        perceive=jnp.array([(0.0,) * NUM_CHANNELS, food, poison], jnp.float32),
+        appearance=jnp.array([(0.0,) * NUM_CHANNELS, food, poison], jnp.float32),
         noise=None if noise is None else jnp.float32(noise),
-        pay=jnp.array([0.0, pay_food, pay_poison], jnp.float32),
-        pay_step=jnp.float32(pay_step),
-        pay_death=jnp.float32(pay_death),
+        item_reward=jnp.array([0.0, food_reward, poison_reward], jnp.float32),
+        step_reward=jnp.float32(step_reward),
+        death_reward=jnp.float32(death_reward),
         shaping=jnp.float32(shaping),
         mortal=jnp.array(mortal),
     )
 
 
-def observe(mode: Mode, view: jax.Array, look: jax.Array) -> jax.Array:
+def observe(mode: Mode, view: jax.Array, noise_word: jax.Array) -> jax.Array:
     """What a mode lets an agent perceive of a view. float32[V, V, NUM_CHANNELS].
 
     Args:
       mode: the row.
       view: codes. uint8[V, V].
-      look: random word that selects this look's noise. uint32[].
+      noise_word: random bits that select the noise. uint32[].
     """
     # A sum over kinds is several times faster on a CPU than looking codes up in a 3-row table.
     empty, food, poison = (
         (view == kind).astype(jnp.float32)[..., None] for kind in range(NUM_KINDS)
     )
-    looks = mode.perceive
-    seen = empty * looks[EMPTY] + food * looks[FOOD] + poison * looks[POISON]
+    of_kind = mode.appearance
+    seen = empty * of_kind[EMPTY] + food * of_kind[FOOD] + poison * of_kind[POISON]
     if mode.noise is None:
         return seen
-    start = (look % jnp.uint32(_NOISE.size - view.size)).astype(jnp.int32)
+    start = (noise_word % jnp.uint32(_NOISE.size - view.size)).astype(jnp.int32)
     noise = lax.dynamic_slice(jnp.asarray(_NOISE), (start,), (view.size,)).reshape(view.shape)
     return seen + mode.noise * noise[..., None] * (1.0 - empty)
 
@@ -95,7 +107,7 @@ def observe(mode: Mode, view: jax.Array, look: jax.Array) -> jax.Array:
 def reward(
     mode: Mode, event: Event, view: jax.Array, next_view: jax.Array, discount: jax.Array
 ) -> jax.Array:
-    """Pay for one step, limited to [-20, 20]. float32[].
+    """Reward for one step, limited to [-20, 20]. float32[].
 
     Args:
       mode: the row.
@@ -106,8 +118,9 @@ def reward(
     """
     after = jnp.where(event.died, 0.0, potential(next_view))
     bonus = mode.shaping * (discount * after - potential(view))
-    pay = mode.pay[event.eaten] + mode.pay_step + mode.pay_death * event.died + bonus
-    return jnp.clip(pay, -_PAY_LIMIT, _PAY_LIMIT)
+    total = mode.item_reward[event.eaten] + mode.step_reward
+    total = total + mode.death_reward * event.died + bonus
+    return jnp.clip(total, -_REWARD_LIMIT, _REWARD_LIMIT)
 
 
 def potential(view: jax.Array) -> jax.Array:
@@ -120,7 +133,7 @@ def potential(view: jax.Array) -> jax.Array:
 
 def is_distinct(mode: Mode) -> bool:
     """Whether food and poison look different at all: without noise, enough to tell them apart."""
-    return bool(jnp.any(mode.perceive[FOOD] != mode.perceive[POISON]))
+    return bool(jnp.any(mode.appearance[FOOD] != mode.appearance[POISON]))
 
 
 def stack(modes: list[Mode]) -> Mode:

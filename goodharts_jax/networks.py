@@ -1,27 +1,17 @@
-"""Actor-critic networks: an observation in, action logits and a value out."""
+"""Actor-critic networks: an observation in, action logits and a value out; and their policies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from goodharts_jax.modes import Mode, observe
+from goodharts_jax.policies import Output, Policy
 from goodharts_jax.world import NUM_ACTIONS
-
-
-class Output(NamedTuple):
-    """What a network says.
-
-    Attributes:
-      logits: of the actions. float32[NUM_ACTIONS].
-      value: expected discounted pay from here. float32[].
-    """
-
-    logits: jax.Array
-    value: jax.Array
 
 
 class ActorCritic(nn.Module):
@@ -48,3 +38,12 @@ class ActorCritic(nn.Module):
         logits = nn.Dense(NUM_ACTIONS, kernel_init=nn.initializers.orthogonal(0.01))(x)
         value = nn.Dense(1, kernel_init=nn.initializers.orthogonal(1.0))(x)
         return Output(logits, value[0])
+
+
+def policy(network: nn.Module, params: Any, mode: Mode) -> Policy:
+    """The policy of a network with its parameters, which perceives what the mode lets it."""
+
+    def act(view: jax.Array, noise_word: jax.Array) -> Output:
+        return Output(*network.apply(params, observe(mode, view, noise_word)))
+
+    return act

@@ -7,8 +7,7 @@ calls `start` and then `advance` as often as it likes; both ways end in the same
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -18,9 +17,10 @@ from flax import struct
 from jax import lax
 
 from goodharts_jax import world as physics
-from goodharts_jax.modes import NUM_CHANNELS, Mode, observe, reward
-from goodharts_jax.networks import ActorCritic, Output
-from goodharts_jax.world import FOOD, POISON, Event, State, World
+from goodharts_jax.modes import NUM_CHANNELS, Mode, reward
+from goodharts_jax.networks import ActorCritic, policy
+from goodharts_jax.rollouts import Transition, collect, log_prob_of
+from goodharts_jax.world import FOOD, POISON, State, World
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Hyper:
       entropy_weight: likewise. float32[2].
       clip: of probability ratio and value. float32[].
       discount: gamma. float32[].
-      trace: lambda of the generalised advantages. float32[].
+      gae_lambda: lambda of the generalised advantages. float32[].
       value_weight: of the value loss. float32[].
       max_grad_norm: global norm beyond which gradients are scaled down. float32[].
     """
@@ -74,7 +74,7 @@ class Hyper:
     entropy_weight: jax.Array
     clip: jax.Array
     discount: jax.Array
-    trace: jax.Array
+    gae_lambda: jax.Array
     value_weight: jax.Array
     max_grad_norm: jax.Array
 
@@ -86,71 +86,99 @@ def make_hyper(
     entropy_weight: tuple[float, float] = (1e-2, 1e-3),
     clip: float = 0.2,
     discount: float = 0.99,
-    trace: float = 0.95,
+    gae_lambda: float = 0.95,
     value_weight: float = 0.5,
     max_grad_norm: float = 0.5,
 ) -> Hyper:
     """Hyper-parameters from plain numbers."""
-    numbers = (num_updates, learning_rate, entropy_weight, clip, discount, trace, value_weight)
-    return Hyper(*(jnp.array(number, jnp.float32) for number in (*numbers, max_grad_norm)))
+    schedules = (num_updates, learning_rate, entropy_weight)
+    numbers = (clip, discount, gae_lambda, value_weight, max_grad_norm)
+    return Hyper(*(jnp.array(number, jnp.float32) for number in (*schedules, *numbers)))
 
 
 @struct.dataclass
-class Learner:
+class TrainState:
     """All that a run needs to go on.
 
     Attributes:
       params: of the network.
-      momentum: the optimiser's state.
+      opt_state: of the optimiser.
       worlds: State with a leading axis [num_worlds].
       key: of all that is still to come.
       update: updates made so far. int32[].
     """
 
     params: Any
-    momentum: Any
+    opt_state: Any
     worlds: State
     key: chex.PRNGKey
     update: jax.Array
 
 
-@struct.dataclass
-class Transition:
-    """One step as the update needs it. Leading axes [rollout_length, num_worlds] in a rollout.
+class Losses(NamedTuple):
+    """Of one minibatch, or their means over an update. float32[] each.
 
     Attributes:
-      view: codes that the agent stood amid. uint8[V, V].
-      look: which noise it saw them through. uint32[].
-      action: int32[].
-      log_prob: of the action when it was taken. float32[].
-      value: predicted when it was taken. float32[].
-      event: what happened.
+      policy_loss: the clipped surrogate, negated.
+      value_loss: half the squared error, clipped.
+      entropy: of the policy, in nats.
+      kl: divergence of the policy from the one that acted, in nats.
+      clipped: share of steps whose probability ratio is beyond the clip.
     """
 
-    view: jax.Array
-    look: jax.Array
-    action: jax.Array
-    log_prob: jax.Array
-    value: jax.Array
-    event: Event
+    policy_loss: jax.Array
+    value_loss: jax.Array
+    entropy: jax.Array
+    kl: jax.Array
+    clipped: jax.Array
+
+
+class History(NamedTuple):
+    """What happened in each update. float32[updates] each, with leading axes where there are runs.
+
+    Attributes:
+      reward: a step.
+      food: eaten a step.
+      poison: likewise.
+      deaths: a step.
+      explained_variance: how much of the returns the values explain.
+      policy_loss: see `Losses`, like all that follow; means over the update.
+      value_loss: likewise.
+      entropy: likewise.
+      kl: likewise.
+      clipped: likewise.
+      grad_norm: global norm of the gradient before it is clipped.
+    """
+
+    reward: chex.Array
+    food: chex.Array
+    poison: chex.Array
+    deaths: chex.Array
+    explained_variance: chex.Array
+    policy_loss: chex.Array
+    value_loss: chex.Array
+    entropy: chex.Array
+    kl: chex.Array
+    clipped: chex.Array
+    grad_norm: chex.Array
 
 
 def train(
     plan: Plan, world: World, hyper: Hyper, mode: Mode, key: chex.PRNGKey, num_updates: int
-) -> tuple[Learner, dict[str, jax.Array]]:
-    """A whole run: `num_updates` updates from scratch, and the history of each, [num_updates]."""
+) -> tuple[TrainState, History]:
+    """A whole run: `num_updates` updates from scratch, and their history, [num_updates]."""
     return advance(plan, world, hyper, mode, start(plan, world, key), num_updates)
 
 
-def start(plan: Plan, world: World, key: chex.PRNGKey) -> Learner:
-    """A learner with fresh parameters and worlds."""
+def start(plan: Plan, world: World, key: chex.PRNGKey) -> TrainState:
+    """A run that is to begin: fresh parameters and worlds."""
     params_key, worlds_key, key = jax.random.split(key, 3)
     view = jnp.zeros((world.view_size, world.view_size, NUM_CHANNELS), jnp.float32)
     params = plan.network.init(params_key, view)
     worlds_keys = jax.random.split(worlds_key, plan.num_worlds)
-    return Learner(
+    return TrainState(
         params=params,
-        momentum=optax.scale_by_adam().init(params),
+        opt_state=optax.scale_by_adam().init(params),
         worlds=jax.vmap(physics.reset, (None, 0))(world, worlds_keys),
         key=key,
         update=jnp.zeros((), jnp.int32),
@@ -158,82 +186,34 @@ def start(plan: Plan, world: World, key: chex.PRNGKey) -> Learner:
 
 
 def advance(
-    plan: Plan, world: World, hyper: Hyper, mode: Mode, learner: Learner, num_updates: int
-) -> tuple[Learner, dict[str, jax.Array]]:
+    plan: Plan, world: World, hyper: Hyper, mode: Mode, state: TrainState, num_updates: int
+) -> tuple[TrainState, History]:
     """Carry a run on by `num_updates` (static) updates; also returns their history."""
     world = replace(world, mortal=mode.mortal)
 
-    def update(learner: Learner, _: None) -> tuple[Learner, dict[str, jax.Array]]:
-        key, rollout_key, learn_key, reset_key = jax.random.split(learner.key, 4)
-        act = partial(policy, plan.network, learner.params, mode)
+    def update(state: TrainState, _: None) -> tuple[TrainState, History]:
+        key, rollout_key, learn_key, reset_key = jax.random.split(state.key, 4)
+        act = policy(plan.network, state.params, mode)
         worlds, rollout, last_view = collect(
-            world, act, learner.worlds, rollout_key, plan.rollout_length
+            world, act, state.worlds, rollout_key, plan.rollout_length
         )
-        pay = _rewards(mode, rollout, last_view, hyper.discount)
+        rewards = _rewards(mode, rollout, last_view, hyper.discount)
         # Worlds are made anew after the rollout, so this value is that of the state before it.
-        last_look = jnp.zeros((plan.num_worlds,), jnp.uint32)
-        last_value = jax.vmap(act)(last_view, last_look).value
-        advantage, target = _advantages(rollout, pay, last_value, hyper)
-        params, momentum, losses = _learn(
-            plan, hyper, mode, learner, rollout, advantage, target, learn_key
+        last_noise_word = jnp.zeros((plan.num_worlds,), jnp.uint32)
+        last_value = jax.vmap(act)(last_view, last_noise_word).value
+        advantage, target = _advantages(rollout, rewards, last_value, hyper)
+        params, opt_state, losses, grad_norm = _learn(
+            plan, hyper, mode, state, rollout, advantage, target, learn_key
         )
-        history = {**_summary(rollout, pay, target), **losses}
-        worlds = _renew(plan, world, worlds, learner.update, reset_key)
-        return Learner(params, momentum, worlds, key, learner.update + 1), history
+        history = _history(rollout, rewards, target, losses, grad_norm)
+        worlds = _renew(plan, world, worlds, state.update, reset_key)
+        return TrainState(params, opt_state, worlds, key, state.update + 1), history
 
-    return lax.scan(update, learner, None, length=num_updates)
-
-
-def policy(
-    network: ActorCritic, params: Any, mode: Mode, view: jax.Array, look: jax.Array
-) -> Output:
-    """The network's word on one view, uint8[V, V], as the mode lets it be perceived."""
-    return Output(*network.apply(params, observe(mode, view, look)))
-
-
-def collect(
-    world: World, act: Any, worlds: State, key: chex.PRNGKey, length: int
-) -> tuple[State, Transition, jax.Array]:
-    """Step all worlds `length` times.
-
-    Returns:
-      The worlds, the transitions, [length, num_worlds], and the last views, [num_worlds, V, V].
-    """
-    num_worlds = worlds.age.shape[0]
-    see = jax.vmap(physics.view, (None, 0))
-
-    def step(carry: tuple[State, jax.Array], key: chex.PRNGKey):
-        worlds, view = carry
-        choice_key, step_key = jax.random.split(key)
-        choice, look = jax.random.bits(choice_key, (2, num_worlds), jnp.uint32)
-        output = jax.vmap(act)(view, look)
-        action = jax.vmap(sample)(output.logits, choice)
-        log_prob = jax.vmap(_log_prob)(output.logits, action)
-        worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(
-            world, worlds, action, jax.random.split(step_key, num_worlds)
-        )
-        transition = Transition(view, look, action, log_prob, output.value, event)
-        return (worlds, see(world, worlds)), transition
-
-    keys = jax.random.split(key, length)
-    (worlds, last_view), rollout = lax.scan(step, (worlds, see(world, worlds)), keys)
-    return worlds, rollout, last_view
-
-
-def sample(logits: jax.Array, word: jax.Array) -> jax.Array:
-    """An action with probability softmax(logits), by inverting its distribution. int32[].
-
-    Args:
-      logits: float32[NUM_ACTIONS].
-      word: random bits, uint32[]: one word an action, where Gumbel noise would take one each.
-    """
-    uniform = (word >> 8).astype(jnp.float32) * jnp.float32(2**-24)
-    below = jnp.cumsum(jax.nn.softmax(logits))[:-1]
-    return jnp.sum(uniform >= below).astype(jnp.int32)
+    return lax.scan(update, state, None, length=num_updates)
 
 
 def generalised_advantages(
-    r_t: jax.Array, discount_t: jax.Array, v_tm1: jax.Array, v_t: jax.Array, trace: jax.Array
+    r_t: jax.Array, discount_t: jax.Array, v_tm1: jax.Array, v_t: jax.Array, gae_lambda: jax.Array
 ) -> jax.Array:
     """Generalised advantage estimates (Schulman et al. 2016, equation 16). float32[T].
 
@@ -242,14 +222,14 @@ def generalised_advantages(
       discount_t: gamma, or 0 where the life ended with the step. float32[T].
       v_tm1: values of the states acted in. float32[T].
       v_t: values of the states reached. float32[T].
-      trace: lambda.
+      gae_lambda: lambda.
     """
     chex.assert_rank([r_t, discount_t, v_tm1, v_t], 1)
     delta_t = r_t + discount_t * v_t - v_tm1
 
     def backward(advantage: jax.Array, now: tuple[jax.Array, jax.Array]):
         delta, discount = now
-        advantage = delta + discount * trace * advantage
+        advantage = delta + discount * gae_lambda * advantage
         return advantage, advantage
 
     return lax.scan(backward, jnp.zeros(()), (delta_t, discount_t), reverse=True)[1]
@@ -267,26 +247,22 @@ def value_loss(value: jax.Array, old: jax.Array, target: jax.Array, clip: jax.Ar
     return 0.5 * jnp.mean(jnp.maximum((value - target) ** 2, (clipped - target) ** 2))
 
 
-def _log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
-    return jax.nn.log_softmax(logits)[action]
-
-
 def _rewards(
     mode: Mode, rollout: Transition, last_view: jax.Array, discount: jax.Array
 ) -> jax.Array:
     next_view = jnp.concatenate([rollout.view[1:], last_view[None]])
-    pay = jax.vmap(jax.vmap(reward, (None, 0, 0, 0, None)), (None, 0, 0, 0, None))
-    return pay(mode, rollout.event, rollout.view, next_view, discount)
+    of_rollout = jax.vmap(jax.vmap(reward, (None, 0, 0, 0, None)), (None, 0, 0, 0, None))
+    return of_rollout(mode, rollout.event, rollout.view, next_view, discount)
 
 
 def _advantages(
-    rollout: Transition, pay: jax.Array, last_value: jax.Array, hyper: Hyper
+    rollout: Transition, rewards: jax.Array, last_value: jax.Array, hyper: Hyper
 ) -> tuple[jax.Array, jax.Array]:
     """Advantages and the returns that the values should have predicted, [T, num_worlds] each."""
     discount = hyper.discount * (1 - rollout.event.died)
     next_value = jnp.concatenate([rollout.value[1:], last_value[None]])
     over_worlds = jax.vmap(generalised_advantages, (1, 1, 1, 1, None), 1)
-    advantage = over_worlds(pay, discount, rollout.value, next_value, hyper.trace)
+    advantage = over_worlds(rewards, discount, rollout.value, next_value, hyper.gae_lambda)
     return advantage, advantage + rollout.value
 
 
@@ -294,14 +270,14 @@ def _learn(
     plan: Plan,
     hyper: Hyper,
     mode: Mode,
-    learner: Learner,
+    state: TrainState,
     rollout: Transition,
     advantage: jax.Array,
     target: jax.Array,
     key: chex.PRNGKey,
-) -> tuple[Any, Any, dict[str, jax.Array]]:
-    """All epochs over one rollout; also returns the mean of each loss."""
-    progress = learner.update / hyper.num_updates
+) -> tuple[Any, Any, Losses, jax.Array]:
+    """All epochs over one rollout: parameters, optimiser state, mean losses and gradient norm."""
+    progress = state.update / hyper.num_updates
     learning_rate = _between(hyper.learning_rate, progress)
     entropy_weight = _between(hyper.entropy_weight, progress)
     optimiser = optax.chain(
@@ -310,39 +286,40 @@ def _learn(
 
     def loss(params: Any, batch: tuple[Transition, jax.Array, jax.Array]):
         old, advantage, target = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
-        new = jax.vmap(partial(policy, plan.network, params, mode))(old.view, old.look)
-        log_prob = jax.vmap(_log_prob)(new.logits, old.action)
+        new = jax.vmap(policy(plan.network, params, mode))(old.view, old.noise_word)
+        log_prob = jax.vmap(log_prob_of)(new.logits, old.action)
         log_ratio = log_prob - old.log_prob
         ratio = jnp.exp(log_ratio)
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         log_probs = jax.nn.log_softmax(new.logits)
-        parts = {
-            "policy_loss": policy_loss(ratio, advantage, hyper.clip),
-            "value_loss": value_loss(new.value, old.value, target, hyper.clip),
-            "entropy": -jnp.mean(jnp.sum(jnp.exp(log_probs) * log_probs, -1)),
+        losses = Losses(
+            policy_loss=policy_loss(ratio, advantage, hyper.clip),
+            value_loss=value_loss(new.value, old.value, target, hyper.clip),
+            entropy=-jnp.mean(jnp.sum(jnp.exp(log_probs) * log_probs, -1)),
             # Non-negative and unbiased, unlike the mean of -log ratio (Schulman 2020).
-            "kl": jnp.mean(ratio - 1 - log_ratio),
-            "clipped": jnp.mean(jnp.abs(ratio - 1) > hyper.clip),
-        }
-        total = parts["policy_loss"] + hyper.value_weight * parts["value_loss"]
-        return total - entropy_weight * parts["entropy"], parts
+            kl=jnp.mean(ratio - 1 - log_ratio),
+            clipped=jnp.mean(jnp.abs(ratio - 1) > hyper.clip),
+        )
+        total = losses.policy_loss + hyper.value_weight * losses.value_loss
+        return total - entropy_weight * losses.entropy, losses
 
     def descend(carry: tuple[Any, Any], worlds: jax.Array):
-        params, momentum = carry
+        params, opt_state = carry
         batch = jax.tree.map(lambda x: x[:, worlds], (rollout, advantage, target))
-        gradient, parts = jax.grad(loss, has_aux=True)(params, batch)
-        step, momentum = optimiser.update(gradient, momentum)
+        gradient, losses = jax.grad(loss, has_aux=True)(params, batch)
+        step, opt_state = optimiser.update(gradient, opt_state)
         params = jax.tree.map(lambda p, s: p - learning_rate * s, params, step)
-        return (params, momentum), {**parts, "grad_norm": optax.tree.norm(gradient)}
+        return (params, opt_state), (losses, optax.tree.norm(gradient))
 
     # Whole worlds are shuffled, not single steps: the gather is a few large rows.
     shuffle = jax.vmap(jax.random.permutation, (0, None))
     order = shuffle(jax.random.split(key, plan.epochs), plan.num_worlds)
-    carry = (learner.params, (optax.EmptyState(), learner.momentum))
-    (params, (_, momentum)), parts = lax.scan(
+    carry = (state.params, (optax.EmptyState(), state.opt_state))
+    (params, (_, opt_state)), told = lax.scan(
         descend, carry, order.reshape(plan.epochs * plan.num_minibatches, -1)
     )
-    return params, momentum, jax.tree.map(jnp.mean, parts)
+    losses, grad_norm = jax.tree.map(jnp.mean, told)
+    return params, opt_state, losses, grad_norm
 
 
 def _between(ends: jax.Array, progress: jax.Array) -> jax.Array:
@@ -359,13 +336,21 @@ def _renew(plan: Plan, world: World, worlds: State, update: jax.Array, key: chex
     )
 
 
-def _summary(rollout: Transition, pay: jax.Array, target: jax.Array) -> dict[str, jax.Array]:
-    """What happened in a rollout: rates a step, and how much of the returns the values explain."""
+def _history(
+    rollout: Transition,
+    rewards: jax.Array,
+    target: jax.Array,
+    losses: Losses,
+    grad_norm: jax.Array,
+) -> History:
+    """What happened in one update."""
     eaten, residual = rollout.event.eaten, target - rollout.value
-    return {
-        "reward": jnp.mean(pay),
-        "food": jnp.mean(eaten == FOOD),
-        "poison": jnp.mean(eaten == POISON),
-        "deaths": jnp.mean(rollout.event.died),
-        "explained_variance": 1 - jnp.var(residual) / (jnp.var(target) + 1e-8),
-    }
+    return History(
+        reward=jnp.mean(rewards),
+        food=jnp.mean(eaten == FOOD),
+        poison=jnp.mean(eaten == POISON),
+        deaths=jnp.mean(rollout.event.died),
+        explained_variance=1 - jnp.var(residual) / (jnp.var(target) + 1e-8),
+        **losses._asdict(),
+        grad_norm=grad_norm,
+    )

@@ -1,30 +1,27 @@
 """Scripted policies: what the trained ones are held against.
 
 Each is a pure function of one agent's view to the logits of its moves, like a trained policy,
-and is evaluated by the same code. None has a memory or sees beyond its view.
+and is evaluated by the same code. None has a memory, noise or a critic, or sees beyond its view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from goodharts_jax.policies import Output, Policy
 from goodharts_jax.world import FOOD, MOVES, NUM_ACTIONS, POISON
-
-Policy = Callable[[jax.Array], jax.Array]
-"""From one agent's view, uint8[view_size, view_size], to the logits of its actions, f32[8]."""
 
 # Finite, so that no arithmetic on logits can make a NaN of it.
 _NEVER = -1e9
 
 
-def random_walk(view: jax.Array) -> jax.Array:
+def random_walk(view: jax.Array, noise_word: jax.Array) -> Output:
     """Any move, whatever is in view: what chance eats."""
-    return jnp.zeros(NUM_ACTIONS, jnp.float32)
+    return _without_critic(jnp.zeros(NUM_ACTIONS, jnp.float32))
 
 
 @cache  # the same worths, the same function: one compilation
@@ -41,18 +38,18 @@ def seeker(food: float, poison: float) -> Policy:
       poison: what a piece of poison is worth to it.
 
     Returns:
-      view uint8[V, V] -> logits f32[8], V odd and at least 3: 0 for the best moves, -1e9 for the
-      rest.
+      A policy for views of odd size, at least 3; its logits are 0 for the best moves and -1e9 for
+      the rest.
     """
 
-    def policy(view: jax.Array) -> jax.Array:
+    def policy(view: jax.Array, noise_word: jax.Array) -> Output:
         pull, push, course, nothing = _ranks(view.shape[0], food, poison)
         pulled = jnp.max(_by_kind(view.reshape(-1), pull, nothing), axis=1)
         pulled = jnp.where(jnp.any(pulled > nothing), pulled, course)
         _, next_row, next_column = _geometry(view.shape[0])
         underfoot = _by_kind(view[next_row, next_column], push, nothing)
         score = jnp.where(underfoot < nothing, underfoot, pulled)
-        return jnp.where(score == jnp.max(score), 0.0, _NEVER)
+        return _without_critic(jnp.where(score == jnp.max(score), 0.0, _NEVER))
 
     return policy
 
@@ -78,6 +75,10 @@ def scripted_policies(food_interest: float, poison_interest: float) -> dict[str,
         "interestingness_seeker": seeker(food_interest, poison_interest),
         "avoider": avoider,
     }
+
+
+def _without_critic(logits: jax.Array) -> Output:
+    return Output(logits, jnp.float32(jnp.nan))
 
 
 def _by_kind(codes: jax.Array, rank: np.ndarray, nothing: np.uint8) -> jax.Array:

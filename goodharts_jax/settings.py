@@ -6,9 +6,11 @@ Each class is one folder of `conf/goodhart/`, where every setting is explained.
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import jax
+import yaml
 from annotated_types import Ge, Gt, Le
 from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
@@ -76,15 +78,15 @@ class WorldSettings(Settings):
 
 
 class Sees(Settings):
-    """What the two items look like to a mode."""
+    """Appearance of the two items to a mode."""
 
     food: tuple[float, float]
     poison: tuple[float, float]
     noise: NonNegative | None = None
 
 
-class Pays(Settings):
-    """What a mode is paid for."""
+class Reward(Settings):
+    """What a mode is rewarded for."""
 
     food: float
     poison: float
@@ -97,7 +99,7 @@ class ModeSettings(Settings):
     """See `conf/goodhart/mode/`."""
 
     sees: Sees
-    pays: Pays
+    reward: Reward
     mortal: bool = True
 
     def build(self, move_cost: float) -> Mode:
@@ -105,11 +107,11 @@ class ModeSettings(Settings):
         return make_mode(
             self.sees.food,
             self.sees.poison,
-            self.pays.food,
-            self.pays.poison,
-            pay_step=self.pays.move_cost * move_cost,
-            pay_death=self.pays.death,
-            shaping=self.pays.near_food,
+            self.reward.food,
+            self.reward.poison,
+            step_reward=self.reward.move_cost * move_cost,
+            death_reward=self.reward.death,
+            shaping=self.reward.near_food,
             mortal=self.mortal,
             noise=self.sees.noise,
         )
@@ -134,7 +136,7 @@ class PPOSettings(Settings):
     entropy_weight: tuple[NonNegative, NonNegative]
     clip: Positive
     discount: Share
-    trace: Share
+    gae_lambda: Share
     value_weight: NonNegative
     max_grad_norm: Positive
 
@@ -178,14 +180,14 @@ class StudySettings(Settings):
     """See `conf/goodhart/study/`."""
 
     kind: Literal["modes", "phase_diagram"]
-    poison_pays: tuple[float, ...] = ()
+    poison_rewards: tuple[float, ...] = ()
     distances: tuple[NonNegative, ...] = ()
     noise: Positive = 0.25
 
     @property
     def grid(self) -> list[tuple[float, float]]:
-        """Pay for poison and distance of looks, of each cell of a phase diagram."""
-        return list(itertools.product(self.poison_pays, self.distances))
+        """Reward for poison and distance of appearances, of each cell of a phase diagram."""
+        return list(itertools.product(self.poison_rewards, self.distances))
 
 
 class Interestingness(Settings):
@@ -215,6 +217,8 @@ class Experiment(Settings):
     dashboard: bool
     logger: Literal["tensorboard"] | None
     compilation_cache: bool | str
+    # Of evaluation.world; without one, the world of the training.
+    evaluation_world: WorldSettings = None  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _consistent(self) -> Experiment:
@@ -226,6 +230,13 @@ class Experiment(Settings):
             )
         if not self.train and self.checkpoint is None:
             raise ValueError("train=false needs checkpoint=<output folder of a run>")
+        if self.evaluation_world is None:
+            if self.evaluation.world is not None:
+                raise ValueError(
+                    f"evaluation.world={self.evaluation.world}: give its settings as "
+                    "evaluation_world"
+                )
+            object.__setattr__(self, "evaluation_world", self.world)
         return self
 
     @property
@@ -253,7 +264,7 @@ class Experiment(Settings):
 
     @property
     def chunk_updates(self) -> int:
-        """Updates between two looks of the host: progress, checkpoints, the Goodhart curve."""
+        """Updates between two checkpoints, reports of progress and points of the Goodhart curve."""
         updates = -(-self.budget.train_steps // self.plan.steps_per_update)
         return max(1, min(8, updates // 16))
 
@@ -273,7 +284,7 @@ class Experiment(Settings):
             entropy_weight=self.ppo.entropy_weight,
             clip=self.ppo.clip,
             discount=self.ppo.discount,
-            trace=self.ppo.trace,
+            gae_lambda=self.ppo.gae_lambda,
             value_weight=self.ppo.value_weight,
             max_grad_norm=self.ppo.max_grad_norm,
         )
@@ -282,8 +293,10 @@ class Experiment(Settings):
         """What is trained: each mode's row of numbers, or each cell's, by name."""
         if self.study.kind == "phase_diagram":
             return {
-                f"poison {pay:g}, distance {distance:g}": cell_mode(pay, distance, self.study.noise)
-                for pay, distance in self.study.grid
+                f"poison {reward:g}, distance {distance:g}": cell_mode(
+                    reward, distance, self.study.noise
+                )
+                for reward, distance in self.study.grid
             }
         return {name: mode.build(self.world.move_cost) for name, mode in self.modes.items()}
 
@@ -305,3 +318,25 @@ def runs_of(rows: dict[str, Mode], seeds: list[int]) -> tuple[Mode, jax.Array]:
     """
     keys = jax.vmap(jax.random.key)(jax.numpy.array(seeds * len(rows), jax.numpy.uint32))
     return stack([row for row in rows.values() for _ in seeds]), keys
+
+
+def checkpoints_of(settings: Experiment, folder: Path) -> Path:
+    """Where a run kept its policies, which must be those that the settings describe.
+
+    Raises:
+      ValueError: it kept none, or others.
+    """
+    config, checkpoints = folder / "config.yaml", folder / "checkpoints"
+    for path in (config, checkpoints):
+        if not path.exists():
+            raise ValueError(f"checkpoint={folder}: there is no {path}")
+    if not any(checkpoints.iterdir()):
+        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
+    kept = read(yaml.safe_load(config.read_text("utf-8")))
+    for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
+        if getattr(kept, name) != getattr(settings, name):
+            raise ValueError(
+                f"{name}: not those that the policies in checkpoint={folder} were trained with; "
+                f"repeat the settings in {config}"
+            )
+    return checkpoints

@@ -1,61 +1,70 @@
 """A whole experiment: train, evaluate, check, judge, record, write.
 
 What it leaves in its folder: `config.yaml`, `metrics.jsonl` and `checkpoints/` while it trains,
-then `results.json` (results.schema.json), `replay.json`, and the page made from them.
+then `results.json` (`goodharts_jax.results`), `replay.json`, and the page made from them.
 """
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import yaml
-from jax.tree_util import Partial
 from rich.console import Console
 
-from evidence import stats
 from evidence.runtime import devices, files, progress
-from goodharts_jax import phase, population, ppo, render, survival, thesis, verification
+from goodharts_jax import (
+    assessment,
+    curves,
+    evaluation,
+    phase,
+    ppo,
+    replay,
+    survival,
+    training,
+    verification,
+)
+from goodharts_jax.evaluation import Candidate, Evaluator
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
-from goodharts_jax.population import Contender, Prepared, Trained
-from goodharts_jax.results import Manifest
+from goodharts_jax.policies import Policy
+from goodharts_jax.ppo import History
+from goodharts_jax.results import (
+    DeviceAgreement,
+    GoodhartCurve,
+    Manifest,
+    ModeResults,
+    Modes,
+    Results,
+    Verification,
+)
 from goodharts_jax.seekers import scripted_policies
-from goodharts_jax.settings import Experiment, WorldSettings, read, runs_of
-from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, World
+from goodharts_jax.settings import Experiment, checkpoints_of, runs_of
+from goodharts_jax.training import Trained
+from goodharts_jax.world import ENERGY_UNIT, World
 
-_REPLAY_STEPS = 600
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
-# Training counts as having learnt to tell food from poison when this share of what was eaten in
-# as many updates in a row was food.
-_EFFICIENT, _WINDOW = 0.99, 8
-_HISTORY = 64
 
-Censuses = dict[str, list[survival.Census]]
+LifeTables = dict[str, list[survival.LifeTable]]
 """What was counted of each run, by row of the table."""
 
 
-def conduct(
-    settings: Experiment, folder: Path, judged_in: WorldSettings, console: Console
-) -> dict[str, Any]:
+def run(settings: Experiment, folder: Path, console: Console) -> Results:
     """Run an experiment and write what it finds.
 
     Args:
       settings: validated.
       folder: of results; may hold an interrupted run of the same settings, which goes on.
-      judged_in: the world of the evaluation.
       console: where progress is shown.
 
     Returns:
@@ -65,15 +74,15 @@ def conduct(
       ValueError: the study does not fit into memory.
     """
     started = time.perf_counter()
-    study = Study(settings, folder, judged_in.build(), console)
+    study = Study(settings, folder, settings.evaluation_world.build(), console)
     _plan_memory(study)
     files.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
     with _aside(study) as aside:
         trained, train_seconds = _timed(partial(_train, study, aside))
         find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
-        results, judge_seconds = _timed(partial(find, study, trained, aside))
+        found, judge_seconds = _timed(partial(find, study, trained, aside))
     manifest = Manifest.now(
-        settings.model_dump() | {"evaluation_world": judged_in.model_dump()},
+        settings,
         settings.seeds,
         survival_horizon=settings.horizon,
         wall_seconds={
@@ -82,8 +91,8 @@ def conduct(
             "total": round(time.perf_counter() - started, 2),
         },
     )
-    results = {"manifest": manifest, **results}
-    files.write_json(folder / "results.json", results, schema())
+    results = found(manifest=manifest)
+    results.save(folder)
     full = settings.full_report
     from goodharts_jax import report  # has been loaded aside
 
@@ -113,7 +122,7 @@ class Study:
         return self.settings.rows()
 
     @cached_property
-    def scripts(self) -> dict[str, Any]:
+    def scripts(self) -> dict[str, Policy]:
         """What stands beside it, by name."""
         interest = self.settings.interestingness
         scripts = scripted_policies(interest.food, interest.poison)
@@ -132,8 +141,9 @@ def _plan_memory(study: Study) -> None:
     num_runs = len(study.rows) * len(settings.seeds)
     num_rows = (len(study.rows) + len(study.scripts)) * len(settings.seeds)
     worlds = settings.budget.evaluation_worlds
-    needed = population.memory_needed(settings.plan, world, num_runs, num_rows, worlds)
-    available, peak = devices.memory_available(), sum(needed.values())
+    peak = training.memory_needed(settings.plan, world, num_runs)
+    peak += evaluation.memory_needed(world, num_rows, worlds)
+    available = devices.memory_available()
     study.console.print(
         f"{num_runs} runs x {settings.num_updates * settings.plan.steps_per_update:,} steps; "
         f"memory: about {peak / 2**20:,.0f} of {available / 2**20:,.0f} MiB",
@@ -153,13 +163,6 @@ def _plan_memory(study: Study) -> None:
         )
 
 
-@cache
-def schema() -> dict[str, Any]:
-    """The JSON Schema of results.json."""
-    file = importlib.resources.files("goodharts_jax").joinpath("results.schema.json")
-    return json.loads(file.read_text("utf-8"))
-
-
 def _timed(work: Any) -> tuple[Any, float]:
     started = time.perf_counter()
     return work(), time.perf_counter() - started
@@ -174,18 +177,18 @@ class Aside:
 
     Attributes:
       begun: to be set when the training runs, for Python can't trace two programs at once.
-      prepared: the evaluation of all rows.
+      evaluator: of all rows.
     """
 
     begun: threading.Event
-    prepared: Future[Prepared]
+    evaluator: Future[Evaluator]
 
 
 @contextmanager
 def _aside(study: Study) -> Iterator[Aside]:
     begun, given_up = threading.Event(), threading.Event()
 
-    def prepare() -> Prepared:
+    def make_evaluator() -> Evaluator:
         begun.wait()
         if given_up.is_set():
             raise CancelledError
@@ -195,17 +198,17 @@ def _aside(study: Study) -> Iterator[Aside]:
         params = jax.eval_shape(start, jax.random.key(0)).params
         num_runs = len(study.settings.seeds)
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((num_runs, *x.shape), x.dtype), params)
-        return population.prepare(
+        return evaluation.make_evaluator(
             study.settings.plan.network,
             study.judge_world,
-            _contenders(study, lambda _: shapes),
+            _candidates(study, lambda _: shapes),
             num_worlds=study.settings.budget.evaluation_worlds,
             steps_per_world=study.settings.budget.steps_per_world,
         )
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            yield Aside(begun, thread.submit(prepare))
+            yield Aside(begun, thread.submit(make_evaluator))
         except BaseException:
             given_up.set()
             raise
@@ -221,7 +224,7 @@ def _train(study: Study, aside: Aside) -> Trained:
     modes, keys = runs_of(study.rows, settings.seeds)
     labels = [(name, seed) for name in study.rows for seed in settings.seeds]
     train = partial(
-        population.train,
+        training.train,
         settings.plan,
         settings.world.build(),
         settings.hyper,
@@ -232,13 +235,13 @@ def _train(study: Study, aside: Aside) -> Trained:
     )
     if settings.checkpoint is not None and not settings.train:
         aside.begun.set()
-        return train(num_updates=0, folder=_checkpoints_of(settings, Path(settings.checkpoint)))
+        return train(num_updates=0, folder=checkpoints_of(settings, Path(settings.checkpoint)))
     steps = settings.plan.steps_per_update
-    with observing(labels, steps, settings, study.folder, study.console) as watch:
+    with observing(labels, steps, settings, study.folder, study.console) as tell:
 
-        def observe(first_update: int, history: Mapping[str, np.ndarray]) -> None:
+        def observe(first_update: int, history: History) -> None:
             aside.begun.set()
-            watch(first_update, history)
+            tell(first_update, history)
 
         folder = study.folder / "checkpoints"
         trained = train(num_updates=settings.num_updates, folder=folder, observe=observe)
@@ -246,282 +249,143 @@ def _train(study: Study, aside: Aside) -> Trained:
     return trained
 
 
-def _checkpoints_of(settings: Experiment, folder: Path) -> Path:
-    """Where a run kept its policies, which must be those that the settings describe."""
-    config, checkpoints = folder / "config.yaml", folder / "checkpoints"
-    for path in (config, checkpoints):
-        if not path.exists():
-            raise ValueError(f"checkpoint={folder}: there is no {path}")
-    if not any(checkpoints.iterdir()):
-        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty; go on with resume={folder}")
-    kept = read(yaml.safe_load(config.read_text("utf-8")))
-    for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
-        if getattr(kept, name) != getattr(settings, name):
-            raise ValueError(
-                f"{name}: not those that the policies in checkpoint={folder} were trained with; "
-                f"repeat the settings in {config}"
-            )
-    return checkpoints
-
-
-def _learning(settings: Experiment, history: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What a run's training has to say for itself."""
-    steps = settings.plan.steps_per_update
-    num_updates = len(history["reward"])
-    curves = {"return": history["reward"], "value_loss": history["value_loss"]}
-    return {
-        "steps": num_updates * steps,
-        "steps_to_99_efficiency": steps_to_efficiency(history["food"], history["poison"], steps),
-        "converged": verification.convergence(curves).converged,
-        "history": _thinned(steps, history),
-    }
-
-
-def _thinned(steps: int, history: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """At most 64 entries a curve, each the mean of as many updates; metrics.jsonl has them all."""
-    num_updates = len(history["reward"])
-    block = -(-num_updates // _HISTORY)
-    first = range(0, num_updates, block)
-    ends = [min(start + block, num_updates) for start in first]
-    means = {
-        name: [float(f"{column[start : start + block].mean():.5g}") for start in first]
-        for name, column in history.items()
-    }
-    return {"steps": [end * steps for end in ends], **means}
-
-
-def steps_to_efficiency(food: np.ndarray, poison: np.ndarray, steps: int) -> int | None:
-    """Training steps until 99% of what was eaten in eight updates in a row was food.
-
-    Args:
-      food: eaten a step, by update.
-      poison: likewise.
-      steps: in an update.
-    """
-    window = np.ones(min(_WINDOW, len(food)))
-    eaten_food = np.convolve(food, window, "valid")
-    eaten = eaten_food + np.convolve(poison, window, "valid")
-    reached = np.flatnonzero((eaten > 0) & (eaten_food >= _EFFICIENT * eaten))
-    return int(reached[0] + len(window)) * steps if len(reached) else None
-
-
 # ---- evaluation ---------------------------------------------------------------------------------
 
 
-def _modes(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
-    """The table of modes, what is made of it, and a replay."""
+def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
+    """The table of modes, what is made of it, and a replay: all but the manifest."""
     counted = _evaluate(study, trained, aside)
     modes = _tabulate(study, counted, trained)
-    replay = files.plain(_replay(study, trained))
-    files.write_text(study.folder / "replay.json", json.dumps(replay, allow_nan=False))
+    recorded = files.plain(_record(study, trained))
+    files.write_text(study.folder / "replay.json", json.dumps(recorded, allow_nan=False))
     lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
-    return {"modes": modes, "logrank": thesis.logrank(lives), **_judge(study, trained, modes)}
+    return partial(
+        assessment.of_modes,
+        modes=modes,
+        logrank=tuple(assessment.logrank(lives)),
+        verification=_verification(study, trained, modes),
+        device_agreement=_device_agreement(study, trained),
+        goodhart_curves=_goodhart_curves(study, trained),
+    )
 
 
-def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> dict[str, Any]:
-    """The cells, and the random walk that they are compared with."""
+def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
+    """The cells, and the random walk that they are compared with: all but the manifest."""
     modes = _tabulate(study, _evaluate(study, trained, aside), trained)
-    chance = modes["random_walk"]["aggregates"]
-    energy = study.judge_world.energy[FOOD:] * ENERGY_UNIT
+    _, food_energy, poison_energy = (study.judge_world.energy * ENERGY_UNIT).tolist()
     found = phase.cells(
         study.settings.study.grid,
-        trained.watch,
-        _looks(study, trained),
-        {item: chance[f"{item}_per_1k_steps"] / 1000 for item in ("food", "poison")},
-        energy.tolist(),
+        trained.watches,
+        _watch_steps(study, trained),
+        modes["random_walk"].aggregates,
+        (food_energy, poison_energy),
     )
-    return {"modes": modes, "warnings": phase.cautions(found), "phase_diagram": found}
+    return partial(
+        Results, modes=modes, warnings=tuple(phase.cautions(found)), phase_diagram=tuple(found)
+    )
 
 
-def _contenders(study: Study, params_of: Callable[[int], Any]) -> dict[str, Contender]:
+def _candidates(study: Study, params_of: Callable[[int], Any]) -> dict[str, Candidate]:
     """The rows of the table; `params_of` gives those of a mode's runs, by its place."""
     seeds = study.settings.seeds
     trained = {} if study.settings.study.kind == "phase_diagram" else study.rows
     return {
-        name: Contender(None, params_of(index), mode, seeds)
+        name: Candidate(None, params_of(index), mode, seeds)
         for index, (name, mode) in enumerate(trained.items())
-    } | {name: Contender(script, None, None, seeds) for name, script in study.scripts.items()}
+    } | {name: Candidate(script, None, None, seeds) for name, script in study.scripts.items()}
 
 
 def _own_params(study: Study, trained: Trained, index: int) -> Any:
-    return jax.tree.map(lambda x: x[study.own(index)], trained.learners.params)
+    return jax.tree.map(lambda x: x[study.own(index)], trained.states.params)
 
 
-def _evaluate(study: Study, trained: Trained, aside: Aside) -> Censuses:
-    rows = _contenders(study, partial(_own_params, study, trained))
-    prepared = aside.prepared.result()
+def _evaluate(study: Study, trained: Trained, aside: Aside) -> LifeTables:
+    rows = _candidates(study, partial(_own_params, study, trained))
+    evaluator = aside.evaluator.result()
     title = f"evaluating {len(rows)} policies"
-    with progress.bar(title, prepared.total_steps, "steps", study.console) as advance:
-        return population.evaluate(
-            prepared, rows, temperature=study.settings.temperature, report=advance
+    with progress.bar(title, evaluator.total_steps, "steps", study.console) as advance:
+        return evaluation.evaluate(
+            evaluator, rows, temperature=study.settings.temperature, report=advance
         )
 
 
-def _tabulate(study: Study, censuses: Censuses, trained: Trained) -> dict[str, Any]:
-    """The table of modes: pooled, over runs, and run by run."""
-    settings, world = study.settings, study.judge_world
-    interest = settings.interestingness.model_dump()
-    table = {}
-    for index, (name, counted) in enumerate(censuses.items()):
-        mode = study.rows.get(name)
-
-        def measure(census: survival.Census, mode: Mode | None = mode) -> dict[str, Any]:
-            return survival.metrics(census, world, settings.horizon, interest, mode)
-
-        entries = []
-        for run, (seed, census) in enumerate(zip(settings.seeds, counted, strict=True)):
-            entry = {"seed": seed, **measure(census), **survival.details(census)}
-            if mode is not None:
-                history = {
-                    key: column[study.own(index)][run] for key, column in trained.history.items()
-                }
-                entry["training"] = _learning(settings, history)
-            entries.append(entry)
-        pooled = measure(survival.pool(counted))
-        shown = [metric for metric in pooled if not metric.startswith("total_")]
-        table[name] = {
-            "scripted": mode is None,
-            "aggregates": pooled,
-            "intervals": thesis.intervals(entries, shown),
-            "other_intervals": thesis.intervals(entries, shown, stats.other_interval),
-            "spread": thesis.spread(
-                [census.tally.eaten for census in counted],
-                [census.tally.deaths for census in counted],
-                settings.budget.steps_per_world,
-            ),
-            "runs": entries,
-        }
-    return table
-
-
-# ---- judgement ----------------------------------------------------------------------------------
-
-
-def _judge(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
-    stated = thesis.load_thesis()
-    own = {name: mode for name, mode in modes.items() if not mode["scripted"]}
-    judged: dict[str, Any] = {
-        "warnings": thesis.cautions(own),
-        "verification": _verification(study, trained, modes),
-        "device_agreement": _device_agreement(study, trained),
-        "goodhart_curves": _goodhart_curves(study, trained),
-    }
-    if stated.truth in modes and stated.proxy in modes:
-        judged["thesis"] = thesis.judge(modes, stated)
-        judged["ratios"] = thesis.ratios(modes, stated)
-    if len(study.settings.seeds) > 1 and len(own) > 1:
-        judged["comparisons"] = [
-            row
-            for metric in ("overall_efficiency", "deaths_per_1k_steps", "survival_restricted_mean")
-            for row in thesis.comparisons(own, metric, stated)
+def _tabulate(study: Study, life_tables: LifeTables, trained: Trained) -> dict[str, ModeResults]:
+    settings = study.settings
+    trainings = {
+        name: [
+            assessment.training(
+                jax.tree.map(lambda column, i=run: column[i], trained.history),
+                settings.plan.steps_per_update,
+            )
+            for run in range(study.own(index).start, study.own(index).stop)
         ]
-    return judged
+        for index, name in enumerate(study.rows)
+    }
+    return assessment.tabulate(
+        life_tables,
+        {name: (mode, trainings[name]) for name, mode in study.rows.items()},
+        settings.seeds,
+        study.judge_world,
+        horizon=settings.horizon,
+        interestingness=settings.interestingness.model_dump(),
+    )
 
 
-def _verification(study: Study, trained: Trained, modes: Mapping[str, Any]) -> dict[str, Any]:
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Verification]:
     verification.require_same_conditions(modes)
-    floors = verification.survival_floor(modes)
+    policies = {
+        name: (_own_params(study, trained, index), mode)
+        for index, (name, mode) in enumerate(study.rows.items())
+    }
     network, radius = study.settings.plan.network, study.settings.world.view_radius
-
-    @jax.jit
-    def directions(params: Any, mode: Mode) -> verification.DirectionalAccuracy:
-        def one(params: Any) -> verification.DirectionalAccuracy:
-            def act(view: jax.Array) -> jax.Array:
-                return ppo.policy(network, params, mode, view, jnp.uint32(0)).logits
-
-            return verification.directional_accuracy(act, radius)
-
-        return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(params))
-
-    checked = {}
-    for index, (name, mode) in enumerate(study.rows.items()):
-        accuracy = jax.device_get(directions(_own_params(study, trained, index), mode))
-        checked[name] = {
-            "directions": {k: getattr(accuracy, k) for k in accuracy.__dataclass_fields__},
-            "converged": all(run["training"]["converged"] for run in modes[name]["runs"]),
-            "survival_floor": floors[name],
-        }
-    return checked
+    return verification.verify(modes, network, policies, radius)
 
 
-def _device_agreement(study: Study, trained: Trained) -> dict[str, Any]:
+def _device_agreement(study: Study, trained: Trained) -> DeviceAgreement:
     """The first mode's first policy, as each kind of device computes it."""
-    network, mode = study.settings.plan.network, next(iter(study.rows.values()))
-
-    def chances(params: Any, views: jax.Array) -> jax.Array:
-        def act(view: jax.Array) -> jax.Array:
-            return ppo.policy(network, params, mode, view, jnp.uint32(0)).logits
-
-        return jax.nn.softmax(jax.vmap(act)(views))
-
     params = jax.tree.map(lambda x: x[0], _own_params(study, trained, 0))
-    views = verification.directional_views(POISON, study.settings.world.view_radius)
-    views = views.reshape(-1, *views.shape[2:])
-    return verification.device_agreement(chances, params, views)
+    mode = next(iter(study.rows.values()))
+    radius = study.settings.world.view_radius
+    return verification.policy_agreement(study.settings.plan.network, params, mode, radius)
 
 
-def _looks(study: Study, trained: Trained) -> list[int]:
-    """Training steps at each look at the population."""
+def _watch_steps(study: Study, trained: Trained) -> list[int]:
+    """Training steps at each watch of the population."""
     each = study.settings.chunk_updates * study.settings.plan.steps_per_update
-    return [(look + 1) * each for look in range(trained.watch.kl.shape[1])]
+    return [(chunk + 1) * each for chunk in range(trained.watches.kl.shape[1])]
 
 
-def _goodhart_curves(study: Study, trained: Trained) -> dict[str, Any]:
-    steps = _looks(study, trained)
+def _goodhart_curves(study: Study, trained: Trained) -> dict[str, GoodhartCurve]:
+    steps = _watch_steps(study, trained)
     if len(steps) < 2:
         return {}
-    found = {}
-    for index, name in enumerate(study.rows):
-        watch = jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watch)
-        found[name] = {
-            "steps": steps,
-            "runs": [
-                {
-                    "seed": seed,
-                    "sqrt_kl": np.sqrt(np.maximum(watch.kl[run], 0)),
-                    "proxy_return": 1000 * watch.pay[run].mean(axis=-1),
-                    "true_return": 1000 * watch.energy[run].mean(axis=-1),
-                }
-                for run, seed in enumerate(study.settings.seeds)
-            ],
-            **thesis.goodhart_curve(steps, 1000 * watch.energy),
-        }
-    return found
+    return {
+        name: curves.curve(
+            steps,
+            study.settings.seeds,
+            jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watches),
+        )
+        for index, name in enumerate(study.rows)
+    }
 
 
 # ---- replay -------------------------------------------------------------------------------------
 
 
-def _replay(study: Study, trained: Trained) -> dict[str, Any]:
+def _record(study: Study, trained: Trained) -> replay.Replay:
     """One life story a mode, of its first run, and of two scripts to compare with."""
-    network, temperature = study.settings.plan.network, study.settings.temperature
-
-    def act(script: jax.Array, params: Any, mode: Mode, view: jax.Array, look: jax.Array):
-        def learnt(view: jax.Array):
-            output = ppo.policy(network, params, mode, view, look)
-            return output.logits / max(temperature, 1e-6), output.value
-
-        def scripted(name: str):
-            return lambda view: (study.scripts[name](view), jnp.float32(jnp.nan))
-
-        return jax.lax.switch(script + 1, [learnt, *map(scripted, _SHOWN_SCRIPTS)], view)
-
-    # A script carries parameters along that it never reads: one program records them all.
     shown = {
-        name: (jnp.int32(-1), jax.tree.map(lambda x: x[0], _own_params(study, trained, i)), mode)
-        for i, (name, mode) in enumerate(study.rows.items())
+        name: (jax.tree.map(lambda x: x[0], _own_params(study, trained, index)), mode)
+        for index, (name, mode) in enumerate(study.rows.items())
     }
-    _, params, mode = next(iter(shown.values()))
-    truth = jnp.array([[0, 0], [1, 0], [0, 1]], jnp.float32)
-    looks = {name: mode.perceive for name, mode in study.rows.items()}
-    for index, name in enumerate(_SHOWN_SCRIPTS):
-        shown[name], looks[name] = (jnp.int32(index), params, mode), truth
-    # All in one world, as full of items as worlds are on average.
-    items = jnp.sum(study.judge_world.items, axis=1, keepdims=True) // 2
-    world = replace(study.judge_world, items=jnp.repeat(items, 2, axis=1))
-    key = jax.random.key(study.settings.seed)
-    recordings = {
-        name: (looks[name], render.record(key, world, Partial(act, *agent), _REPLAY_STEPS))
-        for name, agent in shown.items()
-    }
-    return render.replay(world, recordings)
+    return replay.record_policies(
+        study.settings.plan.network,
+        shown,
+        {name: study.scripts[name] for name in _SHOWN_SCRIPTS},
+        study.judge_world,
+        jax.random.key(study.settings.seed),
+        temperature=study.settings.temperature,
+    )

@@ -3,14 +3,14 @@
 The dead are reborn at once. Lives are counted, never listed: what a run keeps are tables of fixed
 size, accumulated inside the scan, from which rates, Kaplan-Meier curves and both efficiencies
 follow exactly, however many steps were taken. Device counts are int32 and cover one call of
-`forage`; the host adds them up in int64 (`add`).
+`rollout`; the host adds them up in int64 (`add`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -21,13 +21,13 @@ from flax import struct
 from evidence import lifetimes
 from goodharts_jax import world as physics
 from goodharts_jax.modes import Mode
-from goodharts_jax.ppo import sample
+from goodharts_jax.policies import Policy
+from goodharts_jax.results import SurvivalCurve, Totals
+from goodharts_jax.rollouts import sample
 from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, State, World
 
 FIRST, ALL = 0, 1
 NUM_BINS = 101
-# A policy for one agent: (view uint8[V, V], look uint32[]) -> logits float32[NUM_ACTIONS].
-Policy = Callable[[jax.Array, jax.Array], jax.Array]
 
 
 @struct.dataclass
@@ -68,7 +68,7 @@ class Tally:
     eaten: Any
 
 
-def settle(world: World, num_worlds: int, key: chex.PRNGKey) -> Lives:
+def reset(world: World, num_worlds: int, key: chex.PRNGKey) -> Lives:
     """Newborn agents in fresh worlds."""
     keys = jax.random.split(key, num_worlds)
     return Lives(
@@ -78,7 +78,7 @@ def settle(world: World, num_worlds: int, key: chex.PRNGKey) -> Lives:
     )
 
 
-def forage(
+def rollout(
     world: World,
     policy: Policy,
     lives: Lives,
@@ -101,9 +101,9 @@ def forage(
     def step(carry: tuple[Lives, Tally], key: chex.PRNGKey):
         lives, tally = carry
         choice_key, step_key = jax.random.split(key)
-        choice, look = jax.random.bits(choice_key, (2, num_worlds), jnp.uint32)
+        choice, noise_word = jax.random.bits(choice_key, (2, num_worlds), jnp.uint32)
         view = jax.vmap(physics.view, (None, 0))(world, lives.worlds)
-        logits = jax.vmap(policy)(view, look)
+        logits = jax.vmap(policy)(view, noise_word).logits
         worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(
             world,
             lives.worlds,
@@ -156,11 +156,11 @@ def empty_tally(num_worlds: int, oldest: int) -> Tally:
 
 
 @dataclass(frozen=True)
-class Census:
+class LifeTable:
     """All that is known of a group of lives after it was followed, as NumPy arrays.
 
     Attributes:
-      tally: summed over all calls of `forage`, int64 and float64.
+      tally: summed over all calls of `rollout`, int64 and float64.
       alive_by_age: of FIRST lives and of ALL lives, at the end. int64[2, oldest + 1].
       items: of each kind in each world. int64[num_worlds, NUM_KINDS].
       steps: of each world.
@@ -183,114 +183,132 @@ def add(a: Tally | None, b: Tally) -> Tally:
     return wide if a is None else jax.tree.map(np.add, a, wide)
 
 
-def close(tally: Tally, lives: Lives, steps: int) -> Census:
-    """A census from a finished evaluation of one group of worlds."""
+def finish(tally: Tally, lives: Lives, steps: int) -> LifeTable:
+    """The life table of one group of worlds that has been followed for `steps` steps."""
     age, is_first = np.asarray(lives.worlds.age), np.asarray(lives.is_first)
     length = tally.deaths_by_age.shape[1]
     alive = [np.bincount(ages, minlength=length) for ages in (age[is_first], age)]
-    return Census(tally, np.stack(alive), np.asarray(lives.worlds.items, np.int64), steps)
+    return LifeTable(tally, np.stack(alive), np.asarray(lives.worlds.items, np.int64), steps)
 
 
-def pool(censuses: Sequence[Census]) -> Census:
-    """One census of several groups of worlds that were followed for as long."""
+def pool(tables: Sequence[LifeTable]) -> LifeTable:
+    """Several groups of worlds that were followed for as long, as one."""
     by_world = {"efficiency", "barren", "deaths", "eaten"}
-    tallies = [census.tally for census in censuses]
+    tallies = [table.tally for table in tables]
     fields = {
         name: np.concatenate([getattr(t, name) for t in tallies])
         if name in by_world
         else np.sum([getattr(t, name) for t in tallies], axis=0)
         for name in Tally.__dataclass_fields__
     }
-    return Census(
+    return LifeTable(
         tally=Tally(**fields),
-        alive_by_age=np.sum([census.alive_by_age for census in censuses], axis=0),
-        items=np.concatenate([census.items for census in censuses]),
-        steps=censuses[0].steps,
+        alive_by_age=np.sum([table.alive_by_age for table in tables], axis=0),
+        items=np.concatenate([table.items for table in tables]),
+        steps=tables[0].steps,
     )
 
 
 def metrics(
-    census: Census, world: World, horizon: int, proxy: Mapping[str, float], mode: Mode | None
-) -> dict[str, Any]:
+    table: LifeTable,
+    world: World,
+    horizon: int,
+    proxy: Mapping[str, float],
+    mode: Mode | None,
+) -> Totals:
     """The numbers of a group of lives; a ratio with total 0 is None.
 
     Args:
-      census: of one run, or of all runs of a mode pooled.
+      table: of one run, or of all runs of a mode pooled.
       world: the rules it lived under.
-      horizon: of the restricted mean, in steps; at most the census's steps.
+      horizon: of the restricted mean, in steps; at most those the lives were followed for.
       proxy: interestingness of "food" and "poison", the same for every row of a table.
-      mode: what the policy was paid for; None for a scripted one.
+      mode: what the policy was rewarded for; None for a scripted one.
     """
-    tally = census.tally
-    steps = census.steps * len(census.items)
+    tally = table.tally
+    steps = table.steps * len(table.items)
     deaths = int(tally.deaths.sum())
     _, food, poison = (int(n) for n in tally.eaten.sum(axis=0))
     barren, efficiency = int(tally.barren.sum()), float(tally.efficiency.sum())
     ages = np.arange(tally.deaths_by_age.shape[1])
-    curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], census.alive_by_age[FIRST])
+    curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], table.alive_by_age[FIRST])
     _, food_energy, poison_energy = (float(e) * ENERGY_UNIT for e in world.energy)
     move_cost = float(world.move_cost) * ENERGY_UNIT
     own = None
     if mode is not None:
-        _, pay_food, pay_poison = (float(pay) for pay in mode.pay)
-        own = pay_food * food + pay_poison * poison
-        own += float(mode.pay_step) * steps + float(mode.pay_death) * deaths
+        _, food_reward, poison_reward = (float(reward) for reward in mode.item_reward)
+        own = food_reward * food + poison_reward * poison
+        own += float(mode.step_reward) * steps + float(mode.death_reward) * deaths
 
     def per_1k(total: float | None) -> float | None:
         return None if total is None else 1000 * total / steps
 
-    return {
-        "survival_mean": _ratio(float(ages @ tally.deaths_by_age[ALL]), deaths),
-        "survival_median": lifetimes.median_survival(curve),
-        "survival_restricted_mean": lifetimes.restricted_mean(curve, horizon).value,
-        "deaths_per_1k_steps": per_1k(deaths),
-        "deaths_by_poison_share": _ratio(int(tally.deaths_by_poison), deaths),
-        "food_per_1k_steps": per_1k(food),
-        "poison_per_1k_steps": per_1k(poison),
-        "energy_per_1k_steps": per_1k(
-            food_energy * food + poison_energy * poison - move_cost * steps
-        ),
-        "proxy_return_per_1k_steps": per_1k(proxy["food"] * food + proxy["poison"] * poison),
-        "own_return_per_1k_steps": per_1k(own),
-        "overall_efficiency": _ratio(food, food + poison),
-        "efficiency_mean": _ratio(efficiency + 0.5 * barren, deaths),
-        "efficiency_mean_eaters": _ratio(efficiency, deaths - barren),
-        "selectivity": _selectivity(census),
-        "total_deaths": deaths,
-        "total_steps": steps,
-    }
+    return Totals(
+        survival_mean=_ratio(float(ages @ tally.deaths_by_age[ALL]), deaths),
+        survival_median=lifetimes.median_survival(curve),
+        survival_restricted_mean=lifetimes.restricted_mean(curve, horizon).value,
+        deaths_per_1k_steps=per_1k(deaths),
+        deaths_by_poison_share=_ratio(int(tally.deaths_by_poison), deaths),
+        food_per_1k_steps=per_1k(food),
+        poison_per_1k_steps=per_1k(poison),
+        energy_per_1k_steps=per_1k(food_energy * food + poison_energy * poison - move_cost * steps),
+        proxy_return_per_1k_steps=per_1k(proxy["food"] * food + proxy["poison"] * poison),
+        own_return_per_1k_steps=per_1k(own),
+        overall_efficiency=_ratio(food, food + poison),
+        efficiency_mean=_ratio(efficiency + 0.5 * barren, deaths),
+        efficiency_mean_eaters=_ratio(efficiency, deaths - barren),
+        selectivity=_selectivity(table),
+        total_deaths=deaths,
+        total_steps=steps,
+    )
 
 
-def first_lives(census: Census) -> tuple[np.ndarray, np.ndarray]:
+def first_lives(table: LifeTable) -> tuple[np.ndarray, np.ndarray]:
     """First lives by age: those that ended, and those still going on. int64[oldest + 1] each."""
-    return census.tally.deaths_by_age[FIRST], census.alive_by_age[FIRST]
+    return table.tally.deaths_by_age[FIRST], table.alive_by_age[FIRST]
 
 
-def details(census: Census) -> dict[str, Any]:
-    """What the figures of one run are drawn from: its survival curve, efficiencies, causes."""
-    tally = census.tally
-    curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], census.alive_by_age[FIRST])
+class Details(NamedTuple):
+    """What the figures of one run are drawn from.
+
+    Attributes:
+      survival: of first lives.
+      efficiency_histogram: finished lives that ate, in bins of one percent.
+      deaths_by_poison: deaths with poison as the last meal.
+      deaths_by_hunger: all others.
+    """
+
+    survival: SurvivalCurve
+    efficiency_histogram: list[int]
+    deaths_by_poison: int
+    deaths_by_hunger: int
+
+
+def details(table: LifeTable) -> Details:
+    """What the figures of one run are drawn from."""
+    tally = table.tally
+    curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], table.alive_by_age[FIRST])
     by_poison = int(tally.deaths_by_poison)
     # A step function is whole in the ages at which it steps.
     steps = np.flatnonzero(np.diff(curve.survival, prepend=np.nan) != 0)
     kept = np.union1d(steps, len(curve.survival) - 1)
     if len(kept) > 400:
         kept = np.unique(np.geomspace(1, len(curve.survival), 400).astype(int) - 1)
-    return {
-        "survival": {
-            "ages": curve.age[kept].tolist(),
-            "survival": np.round(curve.survival[kept], 6).tolist(),
-        },
-        "efficiency_histogram": tally.lives_by_efficiency.tolist(),
-        "deaths_by_poison": by_poison,
-        "deaths_by_hunger": int(tally.deaths.sum()) - by_poison,
-    }
+    return Details(
+        survival=SurvivalCurve(
+            ages=tuple(curve.age[kept].tolist()),
+            survival=tuple(np.round(curve.survival[kept], 6).tolist()),
+        ),
+        efficiency_histogram=tally.lives_by_efficiency.tolist(),
+        deaths_by_poison=by_poison,
+        deaths_by_hunger=int(tally.deaths.sum()) - by_poison,
+    )
 
 
-def _selectivity(census: Census) -> float | None:
+def _selectivity(table: LifeTable) -> float | None:
     """Manly's alpha: each kind's meals over how often it lay there, food's share of the sum."""
-    available = census.items.sum(axis=0) * census.steps
-    eaten = census.tally.eaten.sum(axis=0)
+    available = table.items.sum(axis=0) * table.steps
+    eaten = table.tally.eaten.sum(axis=0)
     food, poison = (_ratio(float(eaten[k]), float(available[k])) for k in (FOOD, POISON))
     return None if food is None or poison is None else _ratio(food, food + poison)
 

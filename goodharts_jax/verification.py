@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -14,7 +15,19 @@ from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
-from goodharts_jax.seekers import Policy
+from goodharts_jax.modes import Mode
+from goodharts_jax.networks import ActorCritic
+from goodharts_jax.networks import policy as network_policy
+from goodharts_jax.policies import Policy
+from goodharts_jax.results import (
+    UNIT,
+    DeviceAgreement,
+    Directions,
+    Modes,
+    RunResults,
+    SurvivalFloor,
+    Verification,
+)
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 # ---- does it go where it should? ----------------------------------------------------------------
@@ -44,13 +57,16 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
     """Show a policy single items and see where it goes.
 
     Args:
-      policy: view uint8[2 radius + 1, 2 radius + 1] -> logits f32[8].
+      policy: for views of 2 radius + 1 cells a side.
       radius: of the view, in cells; at least 1.
     """
     approaches = _approaches(radius)
 
+    def logits_of(view: jax.Array) -> jax.Array:
+        return policy(view, jnp.uint32(0)).logits
+
     def shown(kind: int) -> tuple[jax.Array, jax.Array]:
-        logits = jax.vmap(jax.vmap(policy))(jnp.asarray(directional_views(kind, radius)))
+        logits = jax.vmap(jax.vmap(logits_of))(jnp.asarray(directional_views(kind, radius)))
         chex.assert_shape(logits, (len(MOVES), radius, len(MOVES)))
         toward = jnp.sum(jax.nn.softmax(logits) * approaches, axis=-1)
         # A tie counts by its share: a random walk must not be credited with argmax's first index.
@@ -67,6 +83,25 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
         food_accuracy=food_share,
         poison_accuracy=1 - poison_share,
     )
+
+
+@partial(jax.jit, static_argnames=("network", "radius"))
+def mean_directional_accuracy(
+    network: ActorCritic, params: Any, mode: Mode, radius: int
+) -> DirectionalAccuracy:
+    """The mean of trained policies of one mode.
+
+    Args:
+      network: of the policies; static.
+      params: with a leading axis [runs].
+      mode: what they perceive.
+      radius: of the view, in cells; static.
+    """
+
+    def one(params: Any) -> DirectionalAccuracy:
+        return directional_accuracy(network_policy(network, params, mode), radius)
+
+    return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.vmap(one)(params))
 
 
 def directional_views(kind: int, radius: int) -> np.ndarray:
@@ -143,25 +178,23 @@ def _relative_change(curve: ArrayLike) -> float | None:
 
 
 def survival_floor(
-    modes: Mapping[str, Mapping[str, Any]], scripts: Sequence[str] = ("random_walk", "avoider")
-) -> dict[str, dict[str, Any]]:
+    modes: Modes, scripts: Sequence[str] = ("random_walk", "avoider")
+) -> dict[str, SurvivalFloor]:
     """Whether each trained mode outlives scripts that have learnt nothing.
 
     A mode below the floor is no failure of the code: a proxy may well lead there. It must be seen.
 
     Args:
-      modes: a results file's modes, each with `runs`; scripted ones carry `scripted`: true.
+      modes: the table.
       scripts: scripted policies that set the floor; those not there are passed over.
 
     Returns:
-      For each trained mode: `survival` (restricted mean over runs, in steps), `floor` (the best
-      script's mean), `script` (its name) and `above` (whether the whole interval lies above;
-      None without an interval or a script).
+      For each trained mode.
     """
 
     def survival(name: str) -> Measurement:
-        runs = modes[name]["runs"]
-        return stats.interval([run["survival_restricted_mean"] for run in runs], "run")
+        runs = modes[name].runs
+        return stats.interval([run.survival_restricted_mean for run in runs], UNIT)
 
     floors = [(survival(name).value, name) for name in scripts if name in modes]
     floor, script = max(
@@ -169,12 +202,12 @@ def survival_floor(
     )
     checked = {}
     for name, mode in modes.items():
-        if mode.get("scripted"):
+        if mode.scripted:
             continue
         measured = survival(name)
         known = measured.low is not None and floor is not None
         above = measured.low > floor if known else None  # type: ignore[operator]
-        checked[name] = {"survival": measured, "floor": floor, "script": script, "above": above}
+        checked[name] = SurvivalFloor(survival=measured, floor=floor, script=script, above=above)
     return checked
 
 
@@ -183,17 +216,13 @@ def survival_floor(
 
 def device_agreement(
     function: Callable[..., jax.Array], *arguments: Any, tolerance: float = 1e-4
-) -> dict[str, Any]:
+) -> DeviceAgreement:
     """One function on every kind of device at hand: the accelerator's first and last, and a CPU.
 
     Args:
       function: of arrays; its numbers are of the order of 1.
       arguments: what to call it with.
       tolerance: greatest difference that counts as rounding.
-
-    Returns:
-      `devices` compared, by name, `largest_difference` between any and the first (None where
-      there is one device), `tolerance` and `agree` (None likewise).
     """
     chosen = _devices()
     compiled = jax.jit(function)
@@ -201,12 +230,12 @@ def device_agreement(
         np.asarray(compiled(*jax.device_put(arguments, device)), np.float64) for device in chosen
     )
     largest = max((float(np.abs(other - first).max()) for other in others), default=None)
-    return {
-        "devices": [str(device) for device in chosen],
-        "largest_difference": largest,
-        "tolerance": tolerance,
-        "agree": None if largest is None else largest <= tolerance,
-    }
+    return DeviceAgreement(
+        devices=tuple(str(device) for device in chosen),
+        largest_difference=largest,
+        tolerance=tolerance,
+        agree=None if largest is None else largest <= tolerance,
+    )
 
 
 def _devices() -> list[jax.Device]:
@@ -214,11 +243,58 @@ def _devices() -> list[jax.Device]:
     return list(dict.fromkeys([local[0], local[-1], jax.local_devices(backend="cpu")[0]]))
 
 
+def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int) -> DeviceAgreement:
+    """One policy's probabilities of its actions, as each kind of device computes them.
+
+    Args:
+      network: of the policy.
+      params: of one run.
+      mode: what it perceives.
+      radius: of the view, in cells.
+    """
+
+    def probabilities(params: Any, views: jax.Array) -> jax.Array:
+        policy = network_policy(network, params, mode)
+        return jax.nn.softmax(jax.vmap(lambda view: policy(view, jnp.uint32(0)).logits)(views))
+
+    views = directional_views(POISON, radius)
+    return device_agreement(probabilities, params, views.reshape(-1, *views.shape[2:]))
+
+
+# ---- all checks of a table ----------------------------------------------------------------------
+
+
+def verify(
+    modes: Modes, network: ActorCritic, policies: Mapping[str, tuple[Any, Mode]], radius: int
+) -> dict[str, Verification]:
+    """Every check of each trained mode.
+
+    Args:
+      modes: the table.
+      network: of the policies.
+      policies: by name, the parameters of a mode's runs, with a leading axis [runs], and the mode.
+      radius: of the view, in cells.
+    """
+    floors = survival_floor(modes)
+    checked = {}
+    for name, (params, mode) in policies.items():
+        found = jax.device_get(mean_directional_accuracy(network, params, mode, radius))
+        trainings = [run.training for run in modes[name].runs]
+        checked[name] = Verification(
+            directions=Directions(
+                **{part: column.tolist() for part, column in vars(found).items()}
+            ),
+            converged=all(training.converged for training in trainings if training is not None),
+            survival_floor=floors[name],
+        )
+    return checked
+
+
 # ---- was everything else the same? --------------------------------------------------------------
 
 
 def require_same_configuration(
-    configurations: Mapping[str, Mapping[str, Any]],
+    configurations: Mapping[str, Mapping[str, object]],
     may_differ: Sequence[str] = ("mode", "modes", "seed"),
 ) -> None:
     """Refuse to compare what was not made under the same conditions.
@@ -245,34 +321,34 @@ def require_same_configuration(
         raise ValueError("not made under the same conditions: " + "; ".join(problems))
 
 
-def require_same_conditions(modes: Mapping[str, Mapping[str, Any]]) -> None:
+def require_same_conditions(modes: Modes) -> None:
     """Refuse to compare modes that were not trained and judged alike.
 
     Args:
-      modes: a results file's modes.
+      modes: the table.
 
     Raises:
       ValueError: seeds, training steps or evaluated steps differ from mode to mode, with the
         values.
     """
 
-    def of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def of(runs: Sequence[RunResults]) -> dict[str, list[int]]:
         told = {
-            "seeds": [run["seed"] for run in runs],
-            "evaluated steps": [run["total_steps"] for run in runs],
+            "seeds": [run.seed for run in runs],
+            "evaluated steps": [run.total_steps for run in runs],
         }
-        trained = [run["training"]["steps"] for run in runs if "training" in run]
+        trained = [run.training.steps for run in runs if run.training is not None]
         return told | ({"training steps": trained} if trained else {})
 
-    groups: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    groups: dict[bool, dict[str, dict[str, list[int]]]] = {True: {}, False: {}}
     for name, mode in modes.items():
-        groups[bool(mode.get("scripted"))][name] = of(mode["runs"])
+        groups[mode.scripted][name] = of(mode.runs)
     for group in groups.values():
         require_same_configuration(group, may_differ=())
 
 
-def _leaves(node: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
-    found = []
+def _leaves(node: Mapping[str, object], path: str = "") -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
     for name, value in node.items():
         if isinstance(value, Mapping):
             found += _leaves(value, f"{path}{name}.")

@@ -234,6 +234,9 @@ def _write(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) 
     return grid
 
 
+# A 32-bit word is reduced modulo the number of cells only below the largest multiple of it, so that
+# no cell is favoured. The loop behind the first candidates nearly never runs, and must not, because
+# under `vmap` all worlds wait for the last.
 def _draw_cells(
     world: World,
     grid: jax.Array,
@@ -244,14 +247,10 @@ def _draw_cells(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Where the eaten item reappears and where the dead agent is reborn.
 
-    Both are exactly uniform: over the EMPTY cells that are not the agent's, and then over the
-    cells that are EMPTY once the item is back. One stream of uniform cells serves both; the first
-    that fits the item is the item's, the next that fits the agent is the agent's, and since the
-    stream after a stopping time is as fresh as the whole, the two are independent.
-
-    A 32-bit word is reduced modulo the number of cells only below the largest multiple of it, so
-    that no cell is favoured. The loop behind the first candidates nearly never runs, and must
-    not, because under `vmap` all worlds wait for the last.
+    Both are exactly uniform: over the EMPTY cells that are not the agent's, then over those that
+    are EMPTY once the item is back. One stream of uniform cells serves both: the first that fits
+    the item is its, the next that fits the agent is its. The stream after a stopping time is as
+    fresh as the whole, so the two are independent.
 
     Args:
       world: the rules.

@@ -13,8 +13,26 @@ from jax.tree_util import Partial
 
 from evidence import stats
 from evidence.runtime import files
-from goodharts_jax import render, thesis, verification, world
-from goodharts_jax.results import Manifest
+from goodharts_jax import assessment, curves, thesis, verification, world
+from goodharts_jax import replay as replays
+from goodharts_jax.policies import Output
+from goodharts_jax.results import (
+    DeviceAgreement,
+    Directions,
+    GoodhartCurve,
+    History,
+    LogRank,
+    Manifest,
+    ModeResults,
+    PhaseCell,
+    Results,
+    RunCurve,
+    RunResults,
+    SurvivalCurve,
+    Totals,
+    Training,
+    Verification,
+)
 
 HORIZON = 500
 # Efficiency, deaths and items eaten per 1,000 steps, share of deaths by poison.
@@ -50,72 +68,69 @@ CONFIGURATION = {
 }
 
 
-def make_results(num_runs: int = 3, *, full: bool = True) -> dict[str, Any]:
-    """Results of every mode as a plain dict; `full` adds what only a full study computes."""
+def make_results(num_runs: int = 3, *, full: bool = True) -> Results:
+    """Results of every mode; `full` adds what only a full study computes."""
     draw = np.random.default_rng(0)
     seeds = list(range(42, 42 + num_runs))
     modes = {name: _mode(draw, seeds, name in SCRIPTED, *rates) for name, rates in RATES.items()}
     stated = thesis.load_thesis()
-    results = {
-        "manifest": Manifest.now(
+    found = Results(
+        manifest=Manifest.now(
             CONFIGURATION,
             seeds,
             survival_horizon=HORIZON,
             wall_seconds={"training": 101.5, "evaluation": 40.2},
         ),
-        "modes": modes,
-        "thesis": thesis.judge(modes, stated),
-        "ratios": thesis.ratios(modes, stated),
-        "warnings": thesis.cautions(modes),
-    }
-    if full:
-        results["comparisons"] = [
+        modes=modes,
+        thesis=thesis.judge(modes, stated),
+        ratios=thesis.ratios(modes, stated),
+        warnings=tuple(assessment.cautions(modes)),
+    )
+    if not full:
+        return found
+    return with_parts(
+        found,
+        comparisons=tuple(
             row
             for metric in ("overall_efficiency", "deaths_per_1k_steps")
             for row in thesis.comparisons(modes, metric, stated)
-        ]
-        results["goodhart_curves"] = {
-            name: _goodhart_curve(draw, seeds) for name in ("proxy", "ground_truth")
-        }
-        results["phase_diagram"] = _phase_diagram(draw, num_runs)
-        results["verification"] = _verification(modes)
-        results["logrank"] = [{"a": "ground_truth", "b": "proxy", "z": -321.5}]
-        results["device_agreement"] = {
-            "devices": ["gpu:0", "cpu:0"],
-            "largest_difference": 2.5e-6,
-            "tolerance": 1e-4,
-            "agree": True,
-        }
-    return files.plain(results)
+        ),
+        goodhart_curves={name: _goodhart_curve(draw, seeds) for name in ("proxy", "ground_truth")},
+        phase_diagram=tuple(_phase_diagram(draw, num_runs)),
+        verification=_verification(modes),
+        logrank=(LogRank(a="ground_truth", b="proxy", z=-321.5),),
+        device_agreement=DeviceAgreement(
+            devices=("gpu:0", "cpu:0"), largest_difference=2.5e-6, tolerance=1e-4, agree=True
+        ),
+    )
 
 
-def _mode(draw, seeds, scripted, efficiency, deaths, eaten, by_poison) -> dict[str, Any]:
+def with_parts(record, **parts):
+    """A record with other parts, validated."""
+    return type(record)(**dict(record) | parts)
+
+
+def _mode(draw, seeds, scripted, efficiency, deaths, eaten, by_poison) -> ModeResults:
     made = [_run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) for seed in seeds]
-    metrics = [key for key, value in made[0].items() if not isinstance(value, dict | list)]
-    metrics.remove("seed")
-    intervals = {
-        key: measured
-        for key, measured in thesis.intervals(made, metrics).items()
-        if not key.startswith("total") and key not in ("deaths_by_poison", "deaths_by_hunger")
-    }
-    aggregates = {
-        key: None if value.value is None else value.value for key, value in intervals.items()
-    }
-    aggregates |= {key: sum(run[key] for run in made) for key in ("total_deaths", "total_steps")}
-    meals = [np.array([[0, run["food_per_1k_steps"], run["poison_per_1k_steps"]]]) for run in made]
+    intervals = assessment.intervals(made)
+    meals = [np.array([[0, run.food_per_1k_steps, run.poison_per_1k_steps]]) for run in made]
     worlds = [1 + draw.poisson(50 * meal, (8, 3)) for meal in meals]
-    deaths = [draw.poisson(run["deaths_per_1k_steps"], 8) for run in made]
-    return {
-        "scripted": scripted,
-        "aggregates": aggregates,
-        "intervals": intervals,
-        "other_intervals": thesis.intervals(made, intervals, stats.other_interval),
-        "spread": thesis.spread(worlds, deaths, 1000),
-        "runs": made,
-    }
+    deaths = [draw.poisson(run.deaths_per_1k_steps, 8) for run in made]
+    return ModeResults(
+        scripted=scripted,
+        aggregates=Totals(
+            **{metric: measured.value for metric, measured in intervals},
+            total_deaths=sum(run.total_deaths for run in made),
+            total_steps=sum(run.total_steps for run in made),
+        ),
+        intervals=intervals,
+        other_intervals=assessment.intervals(made, stats.other_interval),
+        spread=assessment.spread(worlds, deaths, 1000),
+        runs=tuple(made),
+    )
 
 
-def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> dict[str, Any]:
+def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> RunResults:
     share = None if efficiency is None else float(np.clip(efficiency + draw.normal() * 0.02, 0, 1))
     rate = deaths * float(np.exp(draw.normal() * 0.05))
     food = eaten * (share or 0)
@@ -123,134 +138,177 @@ def _run(draw, seed, scripted, efficiency, deaths, eaten, by_poison) -> dict[str
     steps, ages = 3_000_000, np.unique(np.geomspace(1, HORIZON, 60).astype(int))
     survival = np.exp(-ages * rate / 1000)
     histogram = draw.binomial(100, 0.0 if share is None else share, size=2_000)
-    run = {
-        "seed": seed,
-        "survival_mean": float(np.trapezoid(survival, ages)),
-        "survival_median": None if rate < 5 else 700 / rate,
-        "survival_restricted_mean": float(np.trapezoid(survival, ages)),
-        "deaths_per_1k_steps": rate,
-        "deaths_by_poison_share": by_poison,
-        "food_per_1k_steps": food,
-        "poison_per_1k_steps": poison,
-        "energy_per_1k_steps": food - 2 * poison - 100,
-        "proxy_return_per_1k_steps": 0.5 * food + poison,
-        "own_return_per_1k_steps": None if scripted else 0.5 * food + poison,
-        "overall_efficiency": share,
-        "efficiency_mean": share,
-        "efficiency_mean_eaters": share,
-        "selectivity": None if share is None else share**2 / (share**2 + (1 - share) ** 2),
-        "total_deaths": int(rate * steps / 1000),
-        "total_steps": steps,
-        "deaths_by_poison": int(rate * steps / 1000 * by_poison),
-        "deaths_by_hunger": int(rate * steps / 1000 * (1 - by_poison)),
-        "survival": {"ages": [0, *ages.tolist()], "survival": [1.0, *survival.tolist()]},
-        "efficiency_histogram": np.bincount(histogram, minlength=101).tolist(),
-    }
-    if scripted:
-        return run
+    return RunResults(
+        seed=seed,
+        survival_mean=float(np.trapezoid(survival, ages)),
+        survival_median=None if rate < 5 else 700 / rate,
+        survival_restricted_mean=float(np.trapezoid(survival, ages)),
+        deaths_per_1k_steps=rate,
+        deaths_by_poison_share=by_poison,
+        food_per_1k_steps=food,
+        poison_per_1k_steps=poison,
+        energy_per_1k_steps=food - 2 * poison - 100,
+        proxy_return_per_1k_steps=0.5 * food + poison,
+        own_return_per_1k_steps=None if scripted else 0.5 * food + poison,
+        overall_efficiency=share,
+        efficiency_mean=share,
+        efficiency_mean_eaters=share,
+        selectivity=None if share is None else share**2 / (share**2 + (1 - share) ** 2),
+        total_deaths=int(rate * steps / 1000),
+        total_steps=steps,
+        deaths_by_poison=int(rate * steps / 1000 * by_poison),
+        deaths_by_hunger=int(rate * steps / 1000 * (1 - by_poison)),
+        survival=SurvivalCurve(ages=(0, *ages.tolist()), survival=(1.0, *survival.tolist())),
+        efficiency_histogram=np.bincount(histogram, minlength=101),
+        training=None if scripted else _training(draw, seed, efficiency, share),
+    )
+
+
+def _training(draw, seed, efficiency, share) -> Training:
     progress = np.linspace(0, 1, 40)
     reached = (share or 0.5) + (0.6 - (share or 0.5)) * np.exp(-6 * progress)
     efficient = (reached + draw.normal(size=40) * 0.01).clip(0, 1)
-    run["training"] = {
-        "steps": 1_000_000,
-        "steps_to_99_efficiency": 200_000 if efficiency and efficiency > 0.99 else None,
-        "converged": seed != 43,
-        "history": {
-            "steps": (progress * 1e6).tolist(),
-            "food": (0.15 * efficient).tolist(),
-            "poison": (0.15 * (1 - efficient)).tolist(),
-            "reward": (0.1 * (1 - np.exp(-5 * progress))).tolist(),
-            "entropy": (2.08 * np.exp(-2 * progress)).tolist(),
-        },
-    }
-    return run
+    others = ("deaths", "kl", "clipped", "policy_loss", "value_loss", "explained_variance")
+    return Training(
+        steps=1_000_000,
+        steps_to_99_efficiency=200_000 if efficiency and efficiency > 0.99 else None,
+        converged=seed != 43,
+        history=History(
+            steps=(progress * 1e6).astype(int),
+            food=0.15 * efficient,
+            poison=0.15 * (1 - efficient),
+            reward=0.1 * (1 - np.exp(-5 * progress)),
+            entropy=2.08 * np.exp(-2 * progress),
+            grad_norm=np.ones(40),
+            **dict.fromkeys(others, np.zeros(40)),
+        ),
+    )
 
 
-def _goodhart_curve(draw, seeds) -> dict[str, Any]:
+def _goodhart_curve(draw, seeds) -> GoodhartCurve:
     pressure = np.linspace(0, 1, 20)
     halves = draw.normal(size=(len(seeds), 20, 2)) * 3
     halves += (60 * pressure * np.exp(1 - 4 * pressure) * 4 - 150 * pressure**2 - 100)[:, None]
-    return {
-        "steps": (pressure * 1e6).tolist(),
-        "runs": [
-            {
-                "seed": seed,
-                "sqrt_kl": (1.4 * np.sqrt(pressure)).tolist(),
-                "proxy_return": (120 * (1 - np.exp(-4 * pressure)) + draw.normal(size=20)).tolist(),
-                "true_return": halves[i].mean(axis=1).tolist(),
-            }
+    return GoodhartCurve(
+        **dict(curves.peak(pressure * 1e6, halves)),
+        steps=(pressure * 1e6).round().astype(int),
+        runs=tuple(
+            RunCurve(
+                seed=seed,
+                sqrt_kl=1.4 * np.sqrt(pressure),
+                proxy_return=120 * (1 - np.exp(-4 * pressure)) + draw.normal(size=20),
+                true_return=halves[i].mean(axis=1),
+            )
             for i, seed in enumerate(seeds)
-        ],
-        **thesis.goodhart_curve(pressure * 1e6, halves),
-    }
+        ),
+    )
 
 
-def _phase_diagram(draw, num_runs) -> list[dict[str, Any]]:
+def _phase_diagram(draw, num_runs) -> list[PhaseCell]:
     axes = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0), (0.0, 0.1, 0.5, 1.0), (250_000, 500_000, 1_000_000)
     cells = []
-    for pay, distance, steps in itertools.product(*axes):
-        efficiency = 0.67 - 0.17 * np.tanh(pay) * (0.2 + distance) * steps / 5e5
+    for reward, distance, steps in itertools.product(*axes):
+        efficiency = 0.67 - 0.17 * np.tanh(reward) * (0.2 + distance) * steps / 5e5
         values = {
             "overall_efficiency": efficiency,
             "selectivity": efficiency - 0.1,
             "deaths_per_1k_steps": 130 * (1 - efficiency) ** 2 + 2,
             "drop": 20 * (1 - efficiency),
-            "pay_correlation_random": -np.tanh(pay),
-            "pay_correlation_trained": -np.tanh(pay) * distance,
+            "reward_correlation_random": -np.tanh(reward),
+            "reward_correlation_trained": -np.tanh(reward) * distance,
         }
         measured = {
-            name: thesis.stats.interval(value + draw.normal(size=num_runs) * 0.01, "run")
+            name: stats.interval(value + draw.normal(size=num_runs) * 0.01, "run")
             for name, value in values.items()
         }
-        cells.append({"poison_pay": pay, "distance": distance, "steps": steps, **measured})
+        cells.append(PhaseCell(poison_reward=reward, distance=distance, steps=steps, **measured))
     return cells
 
 
-def _verification(modes) -> dict[str, Any]:
+def _verification(modes) -> dict[str, Verification]:
     floor = verification.survival_floor(modes)
     liking = {"ground_truth": (1.0, -2.0), "proxy": (0.5, 1.0), "ground_truth_blinded": (0.3, -1.0)}
     checks = {}
     for name, (food, poison) in liking.items():
-        pay = jnp.array([0.0, food, poison])
-        found = verification.directional_accuracy(lambda view, pay=pay: _lean(pay, view), 5)
-        checks[name] = {
-            "directions": dict(vars(found)),
-            "converged": True,
-            "survival_floor": floor[name],
-        }
+        policy = Partial(_leaning, jnp.array([0.0, food, poison]), jnp.array(False))
+        found = verification.directional_accuracy(policy, 5)
+        checks[name] = Verification(
+            directions=Directions(**{key: part.tolist() for key, part in vars(found).items()}),
+            converged=True,
+            survival_floor=floor[name],
+        )
     return checks
 
 
-def _lean(pay: jax.Array, view: jax.Array) -> jax.Array:
-    """Logits that lean towards what pays, and the more the nearer it is."""
+def _leaning(
+    worth: jax.Array, has_critic: jax.Array, view: jax.Array, noise_word: jax.Array
+) -> Output:
+    """Leans towards what is worth most, and the more the nearer it is."""
     offset = np.mgrid[-5:6, -5:6][:, :, :, None] - np.array(world.MOVES).T[::-1, None, None]
     nearness = jnp.asarray(np.exp(-1.2 * np.abs(offset).max(axis=0)), jnp.float32)
-    return 12 * jnp.einsum("yx,yxa->a", pay[view], nearness)
+    logits = 12 * jnp.einsum("yx,yxa->a", worth[view], nearness)
+    value = jax.nn.logsumexp(logits) - jnp.log(8.0)
+    return Output(logits, jnp.where(has_critic, value, jnp.nan))
 
 
 def make_replay(steps: int = 400) -> dict[str, Any]:
-    """Recordings of agents that lean towards what pays, in one real world."""
+    """Recordings of policies that lean towards what is worth most, in one real world."""
     rules = world.make_world(food=(120, 120), poison=(90, 90))
 
-    def act(pay, critical, view, look):
-        logits = _lean(pay, view)
-        return logits, jnp.where(critical, jax.nn.logsumexp(logits) - jnp.log(8.0), jnp.nan)
-
-    agents = {
+    policies = {
         "ground_truth": ([[0, 0], [1, 0], [0, 1]], (0.0, 1.0, -2.0)),
         "proxy": ([[0, 0], [0.5, 0.5], [1, 1]], (0.0, 0.5, 1.0)),
         "random_walk": ([[0, 0], [1, 0], [0, 1]], (0.0, 0.0, 0.0)),
     }
     recordings = {}
-    for name, (perceive, pay) in agents.items():
-        agent = Partial(act, jnp.array(pay), jnp.array(name != "random_walk"))
-        recordings[name] = perceive, render.record(jax.random.key(3), rules, agent, steps)
-    return render.replay(rules, recordings)
+    for name, (appearance, worth) in policies.items():
+        policy = Partial(_leaning, jnp.array(worth), jnp.array(name != "random_walk"))
+        recordings[name] = appearance, replays.record(jax.random.key(3), rules, policy, steps)
+    return files.plain(replays.make_replay(rules, recordings))
 
 
 @pytest.fixture(scope="session")
-def results() -> dict[str, Any]:
+def results() -> Results:
     return make_results()
+
+
+@pytest.fixture(scope="session")
+def part():
+    """(results, modes, seeds, **settings) -> what an experiment of these alone would have found."""
+    return _part
+
+
+def _part(results, modes, seeds, **settings) -> Results:
+    manifest = results.manifest
+    own = {name: manifest.configuration["modes"][name] for name in modes}
+    return Results(
+        manifest=with_parts(
+            manifest,
+            seeds=tuple(seeds),
+            configuration={**manifest.configuration, "modes": own, "seed": seeds[0], **settings},
+        ),
+        modes={
+            name: with_parts(mode, runs=tuple(run for run in mode.runs if run.seed in seeds))
+            for name, mode in results.modes.items()
+            if mode.scripted or name in modes
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def smaller():
+    """(results, *names) -> results of these modes alone, with nothing made of them."""
+    return _smaller
+
+
+def _smaller(results, *names) -> Results:
+    return Results(manifest=results.manifest, modes={name: results.modes[name] for name in names})
+
+
+@pytest.fixture(scope="session")
+def change():
+    """(record, **parts) -> the record with other parts, validated."""
+    return with_parts
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from evidence.runtime import files
-from goodharts_jax import report
+from goodharts_jax import figures, report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 REQUIRED = os.environ.get("CI") == "true"
@@ -44,7 +44,7 @@ def browser():
 @pytest.fixture(scope="module")
 def page_path(results, replay, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    drawn = {"survival": report.survival(results)}
+    drawn = {"survival": figures.survival(results)}
     text = report.to_html(results, drawn, replay, full=False)
     return files.write_text(folder / "report.html", text)
 

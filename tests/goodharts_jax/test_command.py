@@ -19,7 +19,7 @@ import evidence
 import goodharts_jax
 from evidence.runtime import files
 from experiments import goodhart
-from goodharts_jax import study
+from goodharts_jax.results import Results
 
 SCRIPTED = {"random_walk", "omniscient_seeker", "interestingness_seeker", "avoider"}
 # Small enough for a test, and long enough to be interrupted in the middle.
@@ -34,7 +34,7 @@ MINE = """# @package modes.mine
 sees:
   food: [1, 0]
   poison: [0.25, 0.75]
-pays:
+reward:
   food: 2
   poison: -1
 """
@@ -95,15 +95,16 @@ def finished(command, interrupted):
     return folder, output, evidence.load(folder)
 
 
-def checked(folder: Path, modes: set[str], seeds: list[int]) -> dict:
+def checked(folder: Path, modes: set[str], seeds: list[int]) -> Results:
     """The results in a folder, complete and of these modes and seeds."""
     results = evidence.load(folder)
-    jsonschema.validate(results, study.schema())
-    assert set(results["modes"]) == modes | SCRIPTED
-    assert results["manifest"]["seeds"] == seeds
-    for mode in results["modes"].values():
-        assert [run["seed"] for run in mode["runs"]] == seeds
-        assert mode["aggregates"]["total_steps"] == 64 * 64 * len(seeds)
+    written = json.loads((folder / "results.json").read_text("utf-8"))
+    jsonschema.validate(written, Results.model_json_schema())
+    assert set(results.modes) == modes | SCRIPTED
+    assert results.manifest.seeds == tuple(seeds)
+    for mode in results.modes.values():
+        assert [run.seed for run in mode.runs] == seeds
+        assert mode.aggregates.total_steps == 64 * 64 * len(seeds)
     for name in ("report.html", "report.md"):
         text = (folder / name).read_text("utf-8")
         assert all(mode.replace("_", " ") in text for mode in modes)
@@ -130,12 +131,11 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(interrupted):
 def test_no_argument_compares_proxy_and_ground_truth(finished):
     folder, output, _ = finished
     results = checked(folder, {"ground_truth", "proxy"}, [42, 43, 44])
-    assert results["thesis"]["verdict"] in output
+    assert results.thesis.verdict is None  # such short trainings teach nothing
+    assert "No verdict: needed first: energy" in output
     assert str(folder.name) + "/report.html" in output
     assert "Judged by survival" in output
-    assert set(results["modes"]["proxy"]["aggregates"]) == set(
-        results["modes"]["proxy"]["intervals"]
-    ) | {"total_deaths", "total_steps"}
+    assert max(len(line) for line in output[output.index("Judged by") :].splitlines()[:12]) <= 80
 
 
 def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
@@ -146,11 +146,11 @@ def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
     assert len(lines) == len(taken) == 6 * 8
     assert max(line["steps"] for line in lines) == 16384
     for mode in ("ground_truth", "proxy"):
-        for run in finished[2]["modes"][mode]["runs"]:
-            learning = run["training"]
-            assert learning["steps"] == 16384
-            own = [x for x in lines if x["mode"] == mode and x["seed"] == run["seed"]]
-            assert learning["history"]["reward"] == pytest.approx(
+        for run in finished[2].modes[mode].runs:
+            learning = run.training
+            assert learning.steps == 16384
+            own = [x for x in lines if x["mode"] == mode and x["seed"] == run.seed]
+            assert learning.history.reward == pytest.approx(
                 [line["reward"] for line in own], rel=1e-4
             )
 
@@ -165,12 +165,12 @@ def test_policies_are_judged_again_in_another_world(command, finished):
         "hydra.run.dir=again",
     )
     again = checked(command.folder / "again", {"ground_truth", "proxy"}, [42, 43, 44])
-    assert again["manifest"]["configuration"]["world"]["size"] == 100
-    assert again["manifest"]["configuration"]["evaluation_world"]["size"] == 128
+    assert again.manifest.configuration["world"]["size"] == 100
+    assert again.manifest.configuration["evaluation_world"]["size"] == 128
     for mode in ("ground_truth", "proxy"):
-        for a, b in zip(first["modes"][mode]["runs"], again["modes"][mode]["runs"], strict=True):
-            assert a["training"] == b["training"]
-    assert first["modes"]["random_walk"] != again["modes"]["random_walk"]
+        for a, b in zip(first.modes[mode].runs, again.modes[mode].runs, strict=True):
+            assert a.training == b.training
+    assert first.modes["random_walk"] != again.modes["random_walk"]
     assert not (command.folder / "again" / "metrics.jsonl").exists()
 
 
@@ -180,12 +180,12 @@ def test_a_mode_of_ones_own(command):
     path.write_text(MINE)
     command("--config-dir", "my", *SMALL, "mode=mine", "seed=7", "hydra.run.dir=own")
     results = checked(command.folder / "own", {"mine"}, [7])
-    assert results["manifest"]["configuration"]["modes"]["mine"]["pays"]["food"] == 2
-    measured = results["modes"]["mine"]["aggregates"]
-    assert measured["own_return_per_1k_steps"] == pytest.approx(
-        2 * measured["food_per_1k_steps"] - measured["poison_per_1k_steps"]
+    assert results.manifest.configuration["modes"]["mine"]["reward"]["food"] == 2
+    measured = results.modes["mine"].aggregates
+    assert measured.own_return_per_1k_steps == pytest.approx(
+        2 * measured.food_per_1k_steps - measured.poison_per_1k_steps
     )
-    assert "thesis" not in results
+    assert results.thesis is None
 
 
 @pytest.mark.full
@@ -200,9 +200,9 @@ def test_sweeps(command):
     folders = [path for path in (command.folder / "sweep").iterdir() if path.is_dir()]
     found = [evidence.load(folder) for folder in folders]
     made = {
-        (mode, *results["manifest"]["seeds"])
+        (mode, *results.manifest.seeds)
         for results in found
-        for mode in results["modes"]
+        for mode in results.modes
         if mode not in SCRIPTED
     }
     assert len(folders) == 4
@@ -231,8 +231,8 @@ def test_all_modes_on_convolutions_in_the_published_world(command):
         },
         [42],
     )
-    assert results["manifest"]["configuration"]["network"]["features"] == [16, 16]
-    assert results["manifest"]["configuration"]["world"]["size"] == 128
+    assert results.manifest.configuration["network"]["features"] == [16, 16]
+    assert results.manifest.configuration["world"]["size"] == 128
 
 
 @pytest.mark.full
@@ -324,31 +324,17 @@ def test_another_runs_policies_are_refused(command, finished):
     assert process.stderr.read().startswith("seeds: not those that the policies in checkpoint=")
 
 
-# ---- what training has to say -------------------------------------------------------------------
-
-
-def test_steps_to_efficiency_on_synthetic_curves():
-    """8 updates in a row of 99% food: the window that ends with the first such update counts."""
-    food, poison = np.full(30, 0.1), np.where(np.arange(30) < 10, 0.1, 0.0)
-    assert study.steps_to_efficiency(food, poison, steps=1000) == 18_000
-    assert study.steps_to_efficiency(food, 0 * food, steps=1000) == 8_000
-    assert study.steps_to_efficiency(food, 0.011 * food, steps=1000) is None
-    assert study.steps_to_efficiency(0 * food, 0 * food, steps=1000) is None
-    # Fewer updates than that are all the evidence there is.
-    assert study.steps_to_efficiency(food[:3], 0 * food[:3], steps=1000) == 3_000
-
-
 # ---- from Python --------------------------------------------------------------------------------
 
 
 def test_training_in_five_lines():
     world = goodharts_jax.make_world(12, 2, food=(8, 8), poison=(4, 4))
-    mode = goodharts_jax.make_mode((1, 0), (0, 1), pay_food=1, pay_poison=-2)
+    mode = goodharts_jax.make_mode((1, 0), (0, 1), food_reward=1, poison_reward=-2)
     plan = goodharts_jax.Plan(num_worlds=16, rollout_length=8, episode_length=32)
     run = jax.jit(goodharts_jax.train, static_argnums=(0, 5))
-    learner, history = run(plan, world, goodharts_jax.make_hyper(3), mode, jax.random.key(0), 3)
-    assert learner.update == 3
-    assert history["reward"].shape == (3,) and np.isfinite(history["reward"]).all()
+    state, history = run(plan, world, goodharts_jax.make_hyper(3), mode, jax.random.key(0), 3)
+    assert state.update == 3
+    assert history.reward.shape == (3,) and np.isfinite(history.reward).all()
 
 
 def test_every_public_name_is_there():
@@ -357,7 +343,7 @@ def test_every_public_name_is_there():
 
 
 def test_loading_in_one_line(finished, tmp_path):
-    assert evidence.load(finished[0])["modes"]["proxy"]["scripted"] is False
+    assert evidence.load(finished[0]).modes["proxy"].scripted is False
     with pytest.raises(FileNotFoundError, match=r"results\.json does not exist"):
         evidence.load(tmp_path)
 

@@ -9,8 +9,9 @@ import pytest
 from goodharts_jax import modes, settings
 from goodharts_jax.world import EMPTY, FOOD, POISON, Event
 
-# Five columns: what food and poison look like; pay for food, poison, a step, a death; the weight
-# of the shaping; whether energy counts in training. Interestingness 0.5 and 1.0, move cost 0.1.
+# Five columns: appearance of food and poison; rewards for food, poison, a step, a death; the
+# weight of the shaping; whether energy counts in training. Interestingness is 0.5 and 1.0, the move
+# cost 0.1.
 TABLE = {
     "ground_truth": ((1, 0), (0, 1), (1, -2, -0.1, -4), 0, True),
     "ground_truth_handhold": ((1, 0), (0, 1), (1, -1, -0.1, -2), 1, True),
@@ -22,7 +23,7 @@ TABLE = {
 VIEW = jnp.array([[EMPTY, FOOD, POISON], [FOOD, EMPTY, EMPTY], [POISON, FOOD, EMPTY]], jnp.uint8)
 SWAPPED = jnp.array([EMPTY, POISON, FOOD], jnp.uint8)[VIEW]
 BARREN = jnp.zeros((11, 11), jnp.uint8)
-LOOK = jnp.uint32(0)
+NOISE_WORD = jnp.uint32(0)
 
 
 def configured(*overrides: str) -> dict[str, modes.Mode]:
@@ -45,7 +46,9 @@ def item_at(dx: int, dy: int, code: int = FOOD, view: jax.Array = BARREN) -> jax
     return view.at[5 + dy, 5 + dx].set(code)
 
 
-def pay(mode: modes.Mode, happened: Event, view=BARREN, next_view=BARREN, discount=0.99) -> float:
+def reward(
+    mode: modes.Mode, happened: Event, view=BARREN, next_view=BARREN, discount=0.99
+) -> float:
     return float(modes.reward(mode, happened, view, next_view, jnp.float32(discount)))
 
 
@@ -55,38 +58,40 @@ def test_there_is_a_row_for_each_mode_of_the_table(rows):
 
 @pytest.mark.parametrize("name", TABLE)
 def test_row(rows, name):
-    food, poison, (pays_food, pays_poison, pays_step, pays_death), shaping, mortal = TABLE[name]
+    food, poison, (food_reward, poison_reward, step_reward, death_reward), shaping, mortal = TABLE[
+        name
+    ]
     row = rows[name]
-    np.testing.assert_array_equal(row.perceive, [(0, 0), food, poison])
-    np.testing.assert_array_equal(row.pay, [0, pays_food, pays_poison])
-    assert row.pay_step == np.float32(pays_step)
-    assert row.pay_death == pays_death
+    np.testing.assert_array_equal(row.appearance, [(0, 0), food, poison])
+    np.testing.assert_array_equal(row.item_reward, [0, food_reward, poison_reward])
+    assert row.step_reward == np.float32(step_reward)
+    assert row.death_reward == death_reward
     assert row.shaping == shaping
     assert row.mortal == mortal
     assert row.noise is None
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_pay_for_what_can_happen(rows, name):
-    _, _, (pays_food, pays_poison, pays_step, pays_death), _, _ = TABLE[name]
-    assert pay(rows[name], event()) == pytest.approx(pays_step)
-    assert pay(rows[name], event(FOOD)) == pytest.approx(pays_food + pays_step)
-    assert pay(rows[name], event(POISON)) == pytest.approx(pays_poison + pays_step)
-    assert pay(rows[name], event(EMPTY, died=True)) == pytest.approx(pays_step + pays_death)
-    assert pay(rows[name], event(POISON, died=True)) == pytest.approx(
-        pays_poison + pays_step + pays_death
+def test_reward_for_what_can_happen(rows, name):
+    _, _, (food_reward, poison_reward, step_reward, death_reward), _, _ = TABLE[name]
+    assert reward(rows[name], event()) == pytest.approx(step_reward)
+    assert reward(rows[name], event(FOOD)) == pytest.approx(food_reward + step_reward)
+    assert reward(rows[name], event(POISON)) == pytest.approx(poison_reward + step_reward)
+    assert reward(rows[name], event(EMPTY, died=True)) == pytest.approx(step_reward + death_reward)
+    assert reward(rows[name], event(POISON, died=True)) == pytest.approx(
+        poison_reward + step_reward + death_reward
     )
 
 
-def test_pay_follows_the_world_and_the_interestingness():
+def test_reward_follows_the_world_and_the_interestingness():
     rows = configured("world=reference", "interestingness.food=1.0", "interestingness.poison=0.25")
-    assert rows["ground_truth"].pay_step == np.float32(-0.01)
-    assert rows["proxy"].pay_step == 0
-    np.testing.assert_array_equal(rows["proxy"].pay, [0, 1, 0.25])
+    assert rows["ground_truth"].step_reward == np.float32(-0.01)
+    assert rows["proxy"].step_reward == 0
+    np.testing.assert_array_equal(rows["proxy"].item_reward, [0, 1, 0.25])
     np.testing.assert_array_equal(
-        rows["ground_truth_blinded"].perceive, [(0, 0), (1, 1), (0.25, 0.25)]
+        rows["ground_truth_blinded"].appearance, [(0, 0), (1, 1), (0.25, 0.25)]
     )
-    np.testing.assert_array_equal(rows["ground_truth_blinded"].pay, [0, 1, -2])
+    np.testing.assert_array_equal(rows["ground_truth_blinded"].item_reward, [0, 1, -2])
 
 
 def test_observation_of_each_mode(rows):
@@ -104,12 +109,12 @@ def test_observation_of_each_mode(rows):
         "proxy_mortal": interest,
     }
     for name, row in rows.items():
-        np.testing.assert_array_equal(modes.observe(row, VIEW, LOOK), expected[name], name)
+        np.testing.assert_array_equal(modes.observe(row, VIEW, NOISE_WORD), expected[name], name)
 
 
 def test_only_the_aliased_agent_is_blind(rows):
     for name, row in rows.items():
-        one, other = modes.observe(row, VIEW, LOOK), modes.observe(row, SWAPPED, LOOK)
+        one, other = modes.observe(row, VIEW, NOISE_WORD), modes.observe(row, SWAPPED, NOISE_WORD)
         tells_apart = bool(jnp.any(one != other))
         assert tells_apart == modes.is_distinct(row) == (name != "ground_truth_aliased")
 
@@ -133,45 +138,45 @@ def test_potential_by_hand(view, expected):
 
 def test_shaping_by_hand(rows):
     far, near = item_at(-3, 4), item_at(0, -2)  # potentials 1/11 and 1/5
-    paid = {name: pay(row, event(), far, near, discount=0.9) for name, row in rows.items()}
-    assert paid["ground_truth_handhold"] == pytest.approx(-0.1 + 0.9 / 5 - 1 / 11, abs=1e-6)
-    assert paid["ground_truth"] == pytest.approx(-0.1)
-    assert paid["proxy"] == 0
+    found = {name: reward(row, event(), far, near, discount=0.9) for name, row in rows.items()}
+    assert found["ground_truth_handhold"] == pytest.approx(-0.1 + 0.9 / 5 - 1 / 11, abs=1e-6)
+    assert found["ground_truth"] == pytest.approx(-0.1)
+    assert found["proxy"] == 0
     # The dead have no potential: the view after a death is that of a rebirth elsewhere.
     handhold = rows["ground_truth_handhold"]
-    assert pay(handhold, event(died=True), far, near) == pytest.approx(-0.1 - 2 - 1 / 11)
+    assert reward(handhold, event(died=True), far, near) == pytest.approx(-0.1 - 2 - 1 / 11)
 
 
 def test_shaping_adds_up_to_its_ends(rows):
     """Discounted and summed along a life, shaping leaves only minus the first potential."""
     draw = np.random.default_rng(0)
     views = jnp.asarray(draw.choice(3, (20, 11, 11), p=[0.97, 0.02, 0.01]), jnp.uint8)
-    discount, mode = 0.9, rows["ground_truth_handhold"].replace(pay_step=jnp.float32(0))
+    discount, mode = 0.9, rows["ground_truth_handhold"].replace(step_reward=jnp.float32(0))
     total = sum(
-        discount**t * pay(mode, event(died=t == 18), views[t], views[t + 1], discount)
+        discount**t * reward(mode, event(died=t == 18), views[t], views[t + 1], discount)
         for t in range(19)
     )
     assert total == pytest.approx(-2 * discount**18 - float(modes.potential(views[0])), abs=1e-5)
 
 
-def test_pay_is_limited():
-    mode = modes.make_mode((1, 0), (0, 1), 100.0, -19.0, pay_death=-5.0)
-    assert pay(mode, event(FOOD)) == 20
-    assert pay(mode, event(POISON)) == -19
-    assert pay(mode, event(POISON, died=True)) == -20
+def test_reward_is_limited():
+    mode = modes.make_mode((1, 0), (0, 1), 100.0, -19.0, death_reward=-5.0)
+    assert reward(mode, event(FOOD)) == 20
+    assert reward(mode, event(POISON)) == -19
+    assert reward(mode, event(POISON, died=True)) == -20
 
 
 @pytest.fixture(scope="module")
-def looks() -> np.ndarray:
-    """VIEW as a noisy ground truth sees it in 4,000 looks. float32[4000, 3, 3, 2]."""
+def seen() -> np.ndarray:
+    """VIEW as a noisy ground truth sees it through 4,000 noise words. float32[4000, 3, 3, 2]."""
     noisy = modes.make_mode((1, 0), (0, 1), 1.0, -2.0, noise=0.3)
     words = jax.random.bits(jax.random.key(0), (4_000,), jnp.uint32)
     return np.asarray(jax.vmap(modes.observe, (None, None, 0))(noisy, VIEW, words))
 
 
-def test_noise_blurs_items_and_nothing_else(looks):
-    clear = np.asarray(modes.observe(modes.make_mode((1, 0), (0, 1), 1.0, -2.0), VIEW, LOOK))
-    noise = looks - clear
+def test_noise_blurs_items_and_nothing_else(seen):
+    clear = np.asarray(modes.observe(modes.make_mode((1, 0), (0, 1), 1.0, -2.0), VIEW, NOISE_WORD))
+    noise = seen - clear
     items = np.asarray(VIEW) != EMPTY
     assert np.all(noise[:, ~items] == 0)
     # Mean and standard deviation of each item, within five standard errors.
@@ -183,22 +188,22 @@ def test_noise_blurs_items_and_nothing_else(looks):
     assert np.abs(between_items).max() < 5 / 4_000**0.5
 
 
-def test_the_same_look_sees_the_same():
+def test_the_same_noise_word_sees_the_same():
     noisy = modes.make_mode((0.5, 0.5), (1, 1), 1.0, -2.0, noise=0.3)
     words = jax.random.bits(jax.random.key(1), (200,), jnp.uint32)
     again = [jax.vmap(modes.observe, (None, None, 0))(noisy, VIEW, words) for _ in range(2)]
     np.testing.assert_array_equal(*again)
     assert len(np.unique(np.asarray(again[0])[:, 0, 1, 0])) > 195
-    last = modes.observe(noisy, VIEW, jnp.uint32(2**32 - 1))  # the greatest word is a look too
+    last = modes.observe(noisy, VIEW, jnp.uint32(2**32 - 1))  # the greatest word is one too
     assert np.all(np.isfinite(last))
 
 
 def test_without_noise_none_is_drawn():
     clear = modes.make_mode((0.5, 0.5), (1, 1), 1.0, -2.0)
-    program = jax.make_jaxpr(modes.observe)(clear, VIEW, LOOK).jaxpr
-    look = program.invars[-1]
-    assert look.aval.dtype == jnp.uint32
-    assert not any(look is read for equation in program.eqns for read in equation.invars)
+    program = jax.make_jaxpr(modes.observe)(clear, VIEW, NOISE_WORD).jaxpr
+    word = program.invars[-1]
+    assert word.aval.dtype == jnp.uint32
+    assert not any(word is read for equation in program.eqns for read in equation.invars)
     # No noise is not noise of 0: that draws, and sees the same.
     still = modes.make_mode((0.5, 0.5), (1, 1), 1.0, -2.0, noise=0.0)
     np.testing.assert_array_equal(
@@ -208,20 +213,20 @@ def test_without_noise_none_is_drawn():
 
 def test_stack_keeps_each_row(rows):
     table = modes.stack(list(rows.values()))
-    assert table.perceive.shape == (6, 3, 2)
+    assert table.appearance.shape == (6, 3, 2)
     assert table.noise is None
     for i, row in enumerate(rows.values()):
         jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, i=i: x[i], table), row)
-    seen = jax.vmap(modes.observe, (0, None, None))(table, VIEW, LOOK)
+    seen = jax.vmap(modes.observe, (0, None, None))(table, VIEW, NOISE_WORD)
     for one, row in zip(seen, rows.values(), strict=True):
-        np.testing.assert_array_equal(one, modes.observe(row, VIEW, LOOK))
+        np.testing.assert_array_equal(one, modes.observe(row, VIEW, NOISE_WORD))
 
 
 def test_stack_gives_all_noise_where_one_has_it(rows):
     noisy = rows["proxy"].replace(noise=jnp.float32(0.2))
     table = modes.stack([rows["ground_truth"], noisy])
     np.testing.assert_array_equal(table.noise, np.float32([0, 0.2]))
-    look = jnp.uint32(12345)
-    clear, blurred = jax.vmap(modes.observe, (0, None, None))(table, VIEW, look)
-    np.testing.assert_array_equal(clear, modes.observe(rows["ground_truth"], VIEW, look))
-    np.testing.assert_array_equal(blurred, modes.observe(noisy, VIEW, look))
+    word = jnp.uint32(12345)
+    clear, blurred = jax.vmap(modes.observe, (0, None, None))(table, VIEW, word)
+    np.testing.assert_array_equal(clear, modes.observe(rows["ground_truth"], VIEW, word))
+    np.testing.assert_array_equal(blurred, modes.observe(noisy, VIEW, word))

@@ -19,13 +19,14 @@ from rich.console import Console
 from evidence.measurement import Measurement
 from evidence.runtime import files
 from goodharts_jax import phase, report, study
-from goodharts_jax.population import WATCHED_STEPS
+from goodharts_jax.results import PhaseCell, Results
 from goodharts_jax.settings import read
+from goodharts_jax.watch import WATCHED_STEPS
 
 # Two cells of two runs, small, and long enough to be killed in the middle.
 SMALL = (
     "study=phase_diagram",
-    "study.poison_pays=[-2, 2]",
+    "study.poison_rewards=[-2, 2]",
     "study.distances=[1]",
     "runs=2",
     "budget=smoke",
@@ -35,10 +36,10 @@ SMALL = (
 )
 
 
-def conduct(folder: Path) -> dict:
+def run(folder: Path) -> Results:
     with hydra.initialize_config_module("conf.goodhart", version_base="1.3"):
         settings = read(hydra.compose("config", list(SMALL)))
-    return study.conduct(settings, folder, settings.world, Console(quiet=True))
+    return study.run(settings, folder, Console(quiet=True))
 
 
 @pytest.fixture
@@ -78,10 +79,10 @@ def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypat
     assert not (folder / "results.json").exists()
     lines = len(log.read_text().splitlines())
 
-    resumed, alone = conduct(folder), conduct(tmp_path / "alone")
+    resumed, alone = run(folder), run(tmp_path / "alone")
     for part in ("phase_diagram", "modes", "warnings"):
-        assert files.plain(resumed[part]) == files.plain(alone[part])
-    assert len(resumed["phase_diagram"]) == 2 * 4
+        assert files.plain(getattr(resumed, part)) == files.plain(getattr(alone, part))
+    assert len(resumed.phase_diagram) == 2 * 4
     whole = [
         list(files.read_jsonl(path / "metrics.jsonl")) for path in (folder, tmp_path / "alone")
     ]
@@ -93,7 +94,7 @@ def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypat
 
 def cell(deaths_per_1k_steps, num_runs):
     rate = Measurement(deaths_per_1k_steps, None, None, num_runs, "run", "by hand")
-    return {"deaths_per_1k_steps": rate}
+    return PhaseCell.model_construct(deaths_per_1k_steps=rate)
 
 
 def test_cells_that_rest_on_too_little_are_named():
@@ -105,17 +106,17 @@ def test_cells_that_rest_on_too_little_are_named():
     assert phase.cautions([cell(100.0, 2)]) == ["2 run(s) a cell; a claim about a cell needs 3."]
 
 
-# ---- correlation of pay -------------------------------------------------------------------------
+# ---- correlation of rewards ---------------------------------------------------------------------
 
 
-def test_pay_correlation_by_hand():
+def test_reward_correlation_by_hand():
     # Food on one step of four, poison on one of four: pays (0, 1, -1) and (0, 1, 1) are unrelated.
-    assert phase.pay_correlation(0.25, 0.25, (1, 1), (1, -1)) == pytest.approx(0)
-    assert phase.pay_correlation(0.3, 0.1, (1, -2), (2, -4)) == pytest.approx(1)
+    assert phase.reward_correlation(0.25, 0.25, (1, 1), (1, -1)) == pytest.approx(0)
+    assert phase.reward_correlation(0.3, 0.1, (1, -2), (2, -4)) == pytest.approx(1)
     # Without poison eaten, whatever it pays can't show.
-    assert phase.pay_correlation(0.3, 0, (1, 5), (1, -2)) == pytest.approx(1)
-    assert phase.pay_correlation(0, 0, (1, 5), (1, -2)) is None
+    assert phase.reward_correlation(0.3, 0, (1, 5), (1, -2)) == pytest.approx(1)
+    assert phase.reward_correlation(0, 0, (1, 5), (1, -2)) is None
 
 
 if __name__ == "__main__":
-    conduct(Path(sys.argv[1]))
+    run(Path(sys.argv[1]))

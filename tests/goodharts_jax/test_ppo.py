@@ -1,7 +1,5 @@
 """PPO: its equations by hand and against rlax, its loop by worlds with a known answer."""
 
-from functools import partial
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -10,7 +8,7 @@ import optax
 import pytest
 import rlax
 
-from goodharts_jax import modes, networks, ppo, world
+from goodharts_jax import modes, networks, ppo, rollouts, world
 from goodharts_jax.world import FOOD, MOVES, NUM_ACTIONS, POISON
 
 SEES_TRUTH = (1.0, 0.0), (0.0, 1.0)
@@ -25,7 +23,7 @@ class EquationsTest(chex.TestCase):
         # The life ends with the second step; the third is the last of the rollout.
         r_t, discount_t = jnp.array([1.0, 0.0, 2.0]), jnp.array([0.5, 0.0, 0.5])
         v_tm1, v_t = jnp.array([1.0, 2.0, 3.0]), jnp.array([2.0, 3.0, 4.0])
-        # Errors 1 + 0.5*2 - 1 = 1, 0 - 2 = -2, 2 + 0.5*4 - 3 = 1; a trace of 0.5*0.5 = 0.25.
+        # Errors 1 + 0.5*2 - 1 = 1, 0 - 2 = -2, 2 + 0.5*4 - 3 = 1; a decay of 0.5*0.5 = 0.25.
         found = advantages(r_t, discount_t, v_tm1, v_t, 0.5)
         np.testing.assert_allclose(found, [1 + 0.25 * -2, -2, 1])
         # A step may end in another state than the next begins with: error 1 + 0.5*6 - 1 = 3.
@@ -81,7 +79,7 @@ class EquationsTest(chex.TestCase):
         logits = jnp.array([0.0, 2.0, -3.0, 1.0, 0.5, -1.0, 0.0, -0.5])
         num_words = 1 << 16
         words = jnp.arange(num_words, dtype=jnp.uint32) * jnp.uint32((1 << 32) // num_words)
-        action = self.variant(jax.vmap(ppo.sample, (None, 0)))(logits, words)
+        action = self.variant(jax.vmap(rollouts.sample, (None, 0)))(logits, words)
         share = np.bincount(action, minlength=NUM_ACTIONS) / num_words
         # Words an equal distance apart miss each probability by less than that distance.
         np.testing.assert_allclose(share, jax.nn.softmax(logits), atol=1.1 / num_words)
@@ -91,7 +89,7 @@ class EquationsTest(chex.TestCase):
         scale = jnp.array([0.0, 1.0, 30.0, 1000.0])[:, None, None]
         logits = (scale * jax.random.normal(jax.random.key(0), (50, NUM_ACTIONS))).reshape(-1, 8)
         words = jnp.array([0, 1, 255, 256, 2**31, 2**32 - 257, 2**32 - 1], jnp.uint32)
-        every = jax.vmap(jax.vmap(ppo.sample, (None, 0)), (0, None))
+        every = jax.vmap(jax.vmap(rollouts.sample, (None, 0)), (0, None))
         action = self.variant(every)(logits, words)
         assert action.dtype == jnp.int32
         assert action.min() == 0
@@ -143,53 +141,53 @@ def hyper_with(**changes) -> ppo.Hyper:
 
 
 @pytest.fixture(scope="module")
-def counter() -> ppo.Learner:
+def counter() -> ppo.TrainState:
     """In worlds full of food; its value is a tenth of the food in view, its policy lopsided."""
-    learner = begin(TINY, FULL, jax.random.key(0))
-    params = jax.tree.map(jnp.zeros_like, learner.params)
+    state = begin(TINY, FULL, jax.random.key(0))
+    params = jax.tree.map(jnp.zeros_like, state.params)
     policy, value = params["params"]["Dense_0"], params["params"]["Dense_1"]
     policy["bias"] = policy["bias"].at[0].set(2.0)
     value["kernel"] = value["kernel"].at[::2].set(0.1)  # food is every other input
-    return learner.replace(params=params)
+    return state.replace(params=params)
 
 
-def heads(learner: ppo.Learner) -> tuple[dict, dict]:
-    return learner.params["params"]["Dense_0"], learner.params["params"]["Dense_1"]
+def heads(state: ppo.TrainState) -> tuple[dict, dict]:
+    return state.params["params"]["Dense_0"], state.params["params"]["Dense_1"]
 
 
 def test_renewal_bootstraps_from_the_state_before_it(counter):
     """The worlds are full before their renewal, and bare after it."""
-    hyper = hyper_with(discount=0.9, trace=0.8)
-    learner, history = advance(TINY, BARE, hyper, IDLE, counter, 1)
-    assert learner.worlds.items[:, FOOD].tolist() == [0] * 2 + [23] * 6
-    # 23 food in view: each value is 2.3 and each error 0.9 * 2.3 - 2.3; a trace of 0.9 * 0.8.
+    hyper = hyper_with(discount=0.9, gae_lambda=0.8)
+    state, history = advance(TINY, BARE, hyper, IDLE, counter, 1)
+    assert state.worlds.items[:, FOOD].tolist() == [0] * 2 + [23] * 6
+    # 23 food in view: each value is 2.3 and each error 0.9 * 2.3 - 2.3; a decay of 0.9 * 0.8.
     error = -0.23
     advantages = error * np.array([1 + 0.72 + 0.72**2 + 0.72**3, 1 + 0.72 + 0.72**2, 1.72, 1])
     # The old value is still the new one, so the loss is half the squared advantage.
-    np.testing.assert_allclose(history["value_loss"], [0.5 * np.mean(advantages**2)], rtol=1e-5)
+    np.testing.assert_allclose(history.value_loss, [0.5 * np.mean(advantages**2)], rtol=1e-5)
 
 
 def test_death_ends_what_is_to_come(counter):
-    """In a world where every step is fatal, the return is the pay for it."""
+    """In a world where every step is fatal, the return is the reward for it."""
     deadly = BARE.replace(move_cost=jnp.int32(30_000))
-    mode = modes.make_mode(*SEES_TRUTH, 1.0, 0.0, pay_death=-4.0)
-    learner, history = advance(TINY, deadly, hyper_with(), mode, counter, 1)
-    assert history["deaths"] == 1
-    np.testing.assert_allclose(history["reward"], history["food"] - 4, rtol=1e-6)
+    mode = modes.make_mode(*SEES_TRUTH, 1.0, 0.0, death_reward=-4.0)
+    state, history = advance(TINY, deadly, hyper_with(), mode, counter, 1)
+    assert history.deaths == 1
+    np.testing.assert_allclose(history.reward, history.food - 4, rtol=1e-6)
     # Value 2.3, return -3 with food and -4 without.
-    food = history["food"][0]
+    food = history.food[0]
     expected = 0.5 * (food * (2.3 + 3) ** 2 + (1 - food) * (2.3 + 4) ** 2)
-    np.testing.assert_allclose(history["value_loss"], [expected], rtol=1e-5)
-    assert heads(learner)[1]["bias"][0] < 0  # and the value falls
+    np.testing.assert_allclose(history.value_loss, [expected], rtol=1e-5)
+    assert heads(state)[1]["bias"][0] < 0  # and the value falls
 
 
 def test_renewal_goes_round_the_slices(counter):
-    learner, ages, food = counter, [], []
+    state, ages, food = counter, [], []
     for _ in range(5):
-        learner, _ = advance(TINY, BARE, hyper_with(), IDLE, learner, 1)
-        ages.append(learner.worlds.age[::2].tolist())
-        food.append(learner.worlds.items[:, FOOD].tolist())
-        assert learner.worlds.age[::2].tolist() == learner.worlds.age[1::2].tolist()
+        state, _ = advance(TINY, BARE, hyper_with(), IDLE, state, 1)
+        ages.append(state.worlds.age[::2].tolist())
+        food.append(state.worlds.items[:, FOOD].tolist())
+        assert state.worlds.age[::2].tolist() == state.worlds.age[1::2].tolist()
     # One slice of two worlds an update; immortals live on for four steps an update elsewhere.
     assert ages == [[0, 4, 4, 4], [4, 0, 8, 8], [8, 4, 0, 12], [12, 8, 4, 0], [0, 12, 8, 4]]
     assert food == [[0] * n + [23] * (8 - n) for n in (2, 4, 6, 8, 8)]
@@ -197,9 +195,9 @@ def test_renewal_goes_round_the_slices(counter):
 
 def test_entropy_is_rewarded(counter):
     """At a weight that drowns the rest, what was likely becomes less so."""
-    learner, history = advance(TINY, BARE, hyper_with(entropy_weight=(1e3, 1e3)), IDLE, counter, 1)
-    before, after = (jax.nn.softmax(heads(one)[0]["bias"]) for one in (counter, learner))
-    np.testing.assert_allclose(history["entropy"], [-np.sum(before * np.log(before))], rtol=1e-5)
+    state, history = advance(TINY, BARE, hyper_with(entropy_weight=(1e3, 1e3)), IDLE, counter, 1)
+    before, after = (jax.nn.softmax(heads(one)[0]["bias"]) for one in (counter, state))
+    np.testing.assert_allclose(history.entropy, [-np.sum(before * np.log(before))], rtol=1e-5)
     assert after[0] < before[0]
     assert np.all(after[1:] > before[1:])
 
@@ -208,33 +206,33 @@ def test_learning_rate_is_linear_in_progress(counter):
     hyper = hyper_with(learning_rate=(1e-2, 2e-3))
     moved = {}
     for update in (0, 50, 100, 400):
-        learner, _ = advance(TINY, BARE, hyper, IDLE, counter.replace(update=jnp.int32(update)), 1)
+        state, _ = advance(TINY, BARE, hyper, IDLE, counter.replace(update=jnp.int32(update)), 1)
         # Adam's first step is the learning rate, up or down.
-        moved[update] = float(jnp.abs(heads(learner)[1]["bias"][0]))
+        moved[update] = float(jnp.abs(heads(state)[1]["bias"][0]))
     assert moved == pytest.approx({0: 1e-2, 50: 6e-3, 100: 2e-3, 400: 2e-3}, rel=1e-2)
 
 
 def test_gradients_are_clipped_by_their_global_norm(counter):
     free, history = advance(TINY, BARE, hyper_with(), IDLE, counter, 1)
-    norm = float(history["grad_norm"][0])
+    norm = float(history.grad_norm[0])
     bound, _ = advance(TINY, BARE, hyper_with(max_grad_norm=norm / 4), IDLE, counter, 1)
     # Adam's first moment is a tenth of the first gradient.
-    np.testing.assert_allclose(optax.tree.norm(free.momentum.mu), norm / 10, rtol=1e-4)
-    np.testing.assert_allclose(optax.tree.norm(bound.momentum.mu), norm / 40, rtol=1e-4)
+    np.testing.assert_allclose(optax.tree.norm(free.opt_state.mu), norm / 10, rtol=1e-4)
+    np.testing.assert_allclose(optax.tree.norm(bound.opt_state.mu), norm / 40, rtol=1e-4)
 
 
 @pytest.mark.parametrize("noise", [None, 0.3])
-def test_a_rollout_can_be_looked_at_again(noise):
+def test_a_rollout_can_be_seen_again(noise):
     """What is stored gives back the very probabilities and values that were acted on."""
     rules = world.make_world(9, 2, food=(20, 20), poison=(15, 15))
     mode = modes.make_mode((0.5, 0.5), (1.0, 1.0), 1.0, -2.0, noise=noise)
-    learner = begin(TINY, rules, jax.random.key(1))
+    state = begin(TINY, rules, jax.random.key(1))
     # A policy that is sure of itself, so that what it sees matters.
-    params = jax.tree.map(lambda x: 100 * x, learner.params)
-    act = partial(ppo.policy, TINY.network, params, mode)
-    collect = jax.jit(lambda worlds, key: ppo.collect(rules, act, worlds, key, 40))
-    worlds, rollout, last_view = collect(learner.worlds, jax.random.key(2))
-    again = jax.jit(jax.vmap(jax.vmap(act)))(rollout.view, rollout.look)
+    params = jax.tree.map(lambda x: 100 * x, state.params)
+    act = networks.policy(TINY.network, params, mode)
+    collect = jax.jit(lambda worlds, key: rollouts.collect(rules, act, worlds, key, 40))
+    worlds, rollout, last_view = collect(state.worlds, jax.random.key(2))
+    again = jax.jit(jax.vmap(jax.vmap(act)))(rollout.view, rollout.noise_word)
     log_probs = jax.nn.log_softmax(again.logits)
     log_prob = jnp.take_along_axis(log_probs, rollout.action[..., None], -1)[..., 0]
     np.testing.assert_allclose(log_prob, rollout.log_prob, atol=2e-5)
@@ -255,13 +253,13 @@ def test_a_rollout_can_be_looked_at_again(noise):
 def test_the_first_gradient_step_starts_from_a_ratio_of_one(noise):
     rules = world.make_world(5, 2, food=(8, 8), poison=(7, 7))
     mode = modes.make_mode((0.5, 0.5), (1.0, 1.0), 1.0, -2.0, noise=noise)
-    learner = begin(TINY, rules, jax.random.key(1))
-    learner = learner.replace(params=jax.tree.map(lambda x: 100 * x, learner.params))
-    _, history = advance(TINY, rules, hyper_with(), mode, learner, 1)
-    assert abs(history["kl"][0]) < 1e-6
-    assert history["clipped"] == 0
+    state = begin(TINY, rules, jax.random.key(1))
+    state = state.replace(params=jax.tree.map(lambda x: 100 * x, state.params))
+    _, history = advance(TINY, rules, hyper_with(), mode, state, 1)
+    assert abs(history.kl[0]) < 1e-6
+    assert history.clipped == 0
     # So the surrogate is the mean of the normalised advantages.
-    assert abs(history["policy_loss"][0]) < 1e-5
+    assert abs(history.policy_loss[0]) < 1e-5
 
 
 SHORT = ppo.Plan(
@@ -277,11 +275,11 @@ MEADOW = world.make_world(9, 2, food=(10, 20), poison=(5, 10))
 
 @pytest.fixture(scope="module")
 def mode() -> modes.Mode:
-    return modes.make_mode(*SEES_TRUTH, 1.0, -2.0, pay_step=-0.1, pay_death=-4.0)
+    return modes.make_mode(*SEES_TRUTH, 1.0, -2.0, step_reward=-0.1, death_reward=-4.0)
 
 
-def without_keys(learner: ppo.Learner) -> ppo.Learner:
-    return learner.replace(key=jax.random.key_data(learner.key))
+def without_keys(state: ppo.TrainState) -> ppo.TrainState:
+    return state.replace(key=jax.random.key_data(state.key))
 
 
 def test_a_run_in_chunks_is_the_same_run(mode):
@@ -325,8 +323,8 @@ def test_ppo_finds_a_known_optimum():
     hyper = ppo.make_hyper(80, learning_rate=(3e-3, 3e-4), entropy_weight=(1e-2, 0.0), discount=0.5)
     train = jax.jit(ppo.train, static_argnums=(0, 5))
     _, history = train(plan, rules, hyper, mode, jax.random.key(6), 80)
-    assert abs(history["reward"][0] - 1 / 24) < 0.15
-    assert np.mean(history["reward"][-10:]) > 0.95
-    assert np.mean(history["poison"][-10:]) < 0.03
-    assert np.mean(history["explained_variance"][:2]) < 0.5
-    assert history["entropy"][0] == pytest.approx(np.log(8), abs=0.01)
+    assert abs(history.reward[0] - 1 / 24) < 0.15
+    assert np.mean(history.reward[-10:]) > 0.95
+    assert np.mean(history.poison[-10:]) < 0.03
+    assert np.mean(history.explained_variance[:2]) < 0.5
+    assert history.entropy[0] == pytest.approx(np.log(8), abs=0.01)

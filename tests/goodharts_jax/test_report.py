@@ -1,18 +1,22 @@
-import copy
-import importlib.resources
+"""The page, its twin and the terminal's table, from results made up for the purpose."""
+
+import io
 import json
 import re
-from itertools import pairwise
+from pathlib import Path
 
-import numpy as np
+import jsonschema
 import pytest
+from pydantic import ValidationError
+from rich.console import Console
 
+import evidence
+from evidence import pages
 from evidence.runtime import files
-from goodharts_jax import render, report, thesis, world
+from goodharts_jax import assessment, figures, report, thesis
+from goodharts_jax.results import Results
 
-SCHEMA = json.loads(
-    importlib.resources.files("goodharts_jax").joinpath("results.schema.json").read_text()
-)
+KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 FULL = {
     "performance",
     "survival",
@@ -23,7 +27,7 @@ FULL = {
     "goodhart_curves",
     "phase_diagram",
     "phase_pressure",
-    "pay_correlation",
+    "reward_correlation",
     "directions",
 }
 SHORT = {"performance", "survival", "consumption", "learning"}
@@ -33,149 +37,10 @@ SHORT = {"performance", "survival", "consumption", "learning"}
 def folder(results, replay, tmp_path_factory):
     """A results folder with its full page."""
     folder = tmp_path_factory.mktemp("run")
-    files.write_json(folder / "results.json", results, SCHEMA)
+    results.save(folder)
     files.write_json(folder / "replay.json", replay)
     report.write(folder)
     return folder
-
-
-def smaller(results, *names):
-    """Results of these modes alone, with what every run writes and nothing more."""
-    kept = {key: results[key] for key in ("manifest", "modes")}
-    kept["modes"] = {name: results["modes"][name] for name in names}
-    return copy.deepcopy(kept)
-
-
-# ---- the recording -------------------------------------------------------------------------------
-
-
-def test_a_recording_obeys_the_rules_of_the_world(replay):
-    size, moves = replay["size"], replay["moves"]
-    gain = {0: 0.0, 1: 1.0, 2: -2.0}
-    for mode in replay["modes"].values():
-        codes = np.zeros(size * size, int)
-        codes[mode["food"]], codes[mode["poison"]] = 1, 2
-        assert (codes == 1).sum() == 120 and (codes == 2).sum() == 90
-        energy = replay["start_energy"]
-        for t in range(replay["steps"]):
-            dx, dy = moves[mode["action"][t]]
-            x, y = (mode["x"][t] + dx) % size, (mode["y"][t] + dy) % size
-            assert codes[mode["y"][t] * size + mode["x"][t]] == 0
-            assert mode["eaten"][t] == codes[y * size + x]
-            codes[y * size + x] = 0
-            if mode["eaten"][t]:
-                assert codes[mode["regrown"][t]] == 0 and mode["regrown"][t] != y * size + x
-                codes[mode["regrown"][t]] = mode["eaten"][t]
-            else:
-                assert mode["regrown"][t] == -1
-            energy = round(energy - 0.1 + gain[mode["eaten"][t]], 4)
-            assert mode["energy"][t] == energy
-            assert mode["died"][t] == (energy <= 0)
-            if mode["died"][t]:
-                energy = replay["start_energy"]
-            elif t + 1 < replay["steps"]:
-                assert (mode["x"][t + 1], mode["y"][t + 1]) == (x, y)
-        assert (codes == 1).sum() == 120 and (codes == 2).sum() == 90
-
-
-def test_recordings_of_one_key_start_alike_and_modes_part_later(replay):
-    starts = {(m["x"][0], m["y"][0], *m["food"], *m["poison"]) for m in replay["modes"].values()}
-    assert len(starts) == 1
-    assert len({tuple(mode["action"]) for mode in replay["modes"].values()}) == 3
-
-
-def test_probabilities_are_those_of_the_actions_taken(replay):
-    for mode in replay["modes"].values():
-        chances = np.array(mode["probabilities"]) / 1000
-        np.testing.assert_allclose(chances.sum(axis=1), 1, atol=0.005)
-        expected, taken = chances.argmax(axis=1), np.array(mode["action"])
-        # The likeliest action is taken as often as its probability says.
-        rate = chances.max(axis=1).mean()
-        assert abs((expected == taken).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / len(taken))
-    assert replay["modes"]["random_walk"]["value"] is None
-    assert len(replay["modes"]["proxy"]["value"]) == replay["steps"]
-
-
-def test_replays_of_unequal_length_are_refused():
-    made = {
-        f"of {steps}": (None, render.Recording(None, None, np.zeros(steps), None, None, None))
-        for steps in (2, 3)
-    }
-    with pytest.raises(ValueError, match=r"one length, not \[2, 3\] steps"):
-        render.replay(world.make_world(), made)
-
-
-# ---- figures -------------------------------------------------------------------------------------
-
-
-def test_every_figure_is_drawn_where_the_results_have_its_data(results):
-    assert set(report.draw(results)) == FULL
-    bare = smaller(results, "random_walk")
-    for run in bare["modes"]["random_walk"]["runs"]:
-        for key in ("survival", "efficiency_histogram", "deaths_by_poison", "deaths_by_hunger"):
-            del run[key]
-    assert set(report.draw(bare)) == {"performance", "consumption"}
-
-
-def test_survival_curves_hold_each_step_until_the_next_death(results):
-    one = smaller(results, "proxy")
-    one["manifest"]["survival_horizon"] = 8
-    # Of four lives one ends at 2, two at 5; the last was followed to 6.
-    curve = {"ages": [0, 2, 5, 6], "survival": [1.0, 0.75, 0.25, 0.25]}
-    one["modes"]["proxy"]["runs"] = [{**one["modes"]["proxy"]["runs"][0], "survival": curve}]
-    (line,) = report.survival(one).axes[0].lines
-    drawn = dict(zip(line.get_xdata(), line.get_ydata(), strict=True))
-    assert [drawn[age] for age in (1, 2, 3, 4, 5, 6)] == [1.0, 0.75, 0.75, 0.75, 0.25, 0.25]
-    assert np.isnan(drawn[7]) and np.isnan(drawn[8])
-
-
-def test_the_phase_diagram_puts_each_cell_in_its_place(results):
-    figure = report.phase_diagram(results)
-    axes = figure.axes[0]
-    cells = [cell for cell in results["phase_diagram"] if cell["steps"] == 1_000_000]
-    pays = sorted({cell["poison_pay"] for cell in cells})
-    distances = sorted({cell["distance"] for cell in cells})
-    (mesh,) = axes.collections
-    values = mesh.get_array().reshape(len(distances), len(pays))
-    for cell in cells:
-        place = distances.index(cell["distance"]), pays.index(cell["poison_pay"])
-        assert values[place] == cell["overall_efficiency"]["value"]
-    assert [label.get_text() for label in figure.axes[2].get_xticklabels()][:2] == ["−2", "−1"]
-
-
-def test_a_phase_diagram_alone_makes_a_page(results):
-    alone = smaller(results, "random_walk")
-    alone["phase_diagram"] = results["phase_diagram"]
-    study = {"kind": "phase_diagram", "noise": 0.25}
-    alone["manifest"]["configuration"] |= {"study": study}
-    drawn = report.draw(alone)
-    assert set(drawn) == {"performance", "consumption", "survival", "efficiency_distribution"} | {
-        "causes_of_death",
-        "phase_diagram",
-        "phase_pressure",
-        "pay_correlation",
-    }
-    page = report.to_html(alone, drawn)
-    assert "noise of standard deviation 0.250" in page and "Training and verification" not in page
-
-
-def test_learning_curves_leave_out_updates_in_which_nothing_was_eaten(results):
-    one = smaller(results, "proxy")
-    history = one["modes"]["proxy"]["runs"][0]["training"]["history"]
-    history["food"][:2], history["poison"][:2] = [0.0, 0.3], [0.0, 0.1]
-    line = report.learning(one).axes[0].lines[0]
-    assert np.isnan(line.get_ydata()[0]) and line.get_ydata()[1] == pytest.approx(0.75)
-
-
-def test_directions_point_north_where_the_world_does(results):
-    moved = copy.deepcopy(results)
-    only_north = [[1.0 if move == (0, -1) else 0.0] * 5 for move in world.MOVES]
-    moved["verification"] = {"proxy": moved["verification"]["proxy"]}
-    moved["verification"]["proxy"]["directions"]["approach_food"] = only_north
-    line = report.directions(moved).axes[0].lines[0]
-    angles, heights = np.array(line.get_data())
-    assert angles[heights == 1.0] == pytest.approx([np.pi / 2])
-    assert all(0 < later - earlier < 1 for earlier, later in pairwise(angles[:-1]))
 
 
 # ---- the page and its twin -----------------------------------------------------------------------
@@ -206,13 +71,13 @@ def test_the_page_stands_alone(folder):
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
 def test_page_and_twin_tell_the_same(folder, results, file):
     text = re.sub(r"<[^>]+>", "", (folder / file).read_text())
-    modes = results["modes"]
-    efficiency = modes["proxy"]["intervals"]["overall_efficiency"]
-    printed = f"{100 * efficiency['value']:.1f}% [{100 * efficiency['low']:.1f}"
+    modes = results.modes
+    efficiency = modes["proxy"].intervals.overall_efficiency
+    printed = f"{100 * efficiency.value:.1f}% [{100 * efficiency.low:.1f}"
     assert printed in text
-    assert "Supported" in text and results["thesis"]["statement"] in text
-    for row in results["thesis"]["conditions"]:
-        assert row["condition"] in text
+    assert "Supported" in text and results.thesis.statement in text
+    for condition in results.thesis.conditions:
+        assert f"{condition.name} {condition.wanted}" in text and condition.state in text
     for name in modes:
         assert name.replace("_", " ") in text
     for heading in ("Survival", "Under growing pressure", "Where the thesis flips", "Methods"):
@@ -225,25 +90,25 @@ def test_page_and_twin_tell_the_same(folder, results, file):
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
 def test_second_opinions_spread_plan_and_logrank_are_told(folder, results, file):
     text = re.sub(r"<[^>]+>", "", (folder / file).read_text())
-    proxy = results["modes"]["proxy"]
-    other = proxy["other_intervals"]["deaths_per_1k_steps"]
-    assert "BCa bootstrap" in other["method"] and other["method"] in text
-    assert report.report.number(other) in text
-    spread = proxy["spread"]["overall_efficiency"]
-    assert report.report.percent(spread["measured"]) in text
+    proxy = results.modes["proxy"]
+    other = proxy.other_intervals.deaths_per_1k_steps
+    assert "BCa bootstrap" in other.method and other.method in text
+    assert pages.number(other) in text
+    spread = proxy.spread["overall_efficiency"]
+    assert pages.percent(spread.measured) in text
     for part in ("between_runs", "within_runs"):
-        assert report.report.percent(spread[part]) in text
-    plan = thesis.plan(results["modes"], thesis.load_thesis())
-    for row in plan["rows"]:
-        told = f"a gap of {100 * row['gap']:.0f} points with power 0.8 needs {row['runs']} runs"
+        assert pages.percent(getattr(spread, part)) in text
+    plan = thesis.next_study(results.modes, thesis.load_thesis())
+    for row in plan.gaps:
+        told = f"a gap of {100 * row.gap:.0f} points with power 0.8 needs {row.runs} runs"
         assert told in text
     assert "−321.5" in text and "no p-value is given" in text
     assert "gpu:0, cpu:0 differ by 2.5e-06 at most, within the tolerance of 1e-04" in text
 
 
-def test_sections_without_data_are_left_out(results):
+def test_sections_without_data_are_left_out(results, smaller):
     one = smaller(results, "ground_truth_aliased")
-    drawn = report.draw(one)
+    drawn = figures.draw(one)
     page = report.to_html(one, drawn)
     assert "<h2>Results</h2>" in page
     for heading in ("See it", "Under growing", "Where the thesis", "Pairwise", "The published"):
@@ -254,30 +119,51 @@ def test_sections_without_data_are_left_out(results):
 
 
 def test_a_short_page_has_what_one_looks_at_first(results, replay):
-    drawn = report.draw(results, full=False)
+    drawn = figures.draw(results, full=False)
     assert set(drawn) == SHORT
     page = report.to_html(results, drawn, replay, full=False)
     assert 'id="replay-data"' in page and page.count("<svg") == len(SHORT)
     assert "Pairwise tests" not in page and "Selectivity</th>" not in page
 
 
-def test_one_run_and_undefined_numbers_make_a_page(results):
+def test_a_phase_diagram_alone_makes_a_page(results, smaller, change):
+    alone = smaller(results, "random_walk")
+    configuration = alone.manifest.configuration | {
+        "study": {"kind": "phase_diagram", "noise": 0.25}
+    }
+    alone = change(
+        alone,
+        phase_diagram=results.phase_diagram,
+        manifest=change(alone.manifest, configuration=configuration),
+    )
+    drawn = figures.draw(alone)
+    assert set(drawn) == {"performance", "consumption", "survival", "efficiency_distribution"} | {
+        "causes_of_death",
+        "phase_diagram",
+        "phase_pressure",
+        "reward_correlation",
+    }
+    page = report.to_html(alone, drawn)
+    assert "noise of standard deviation 0.250" in page and "Training and verification" not in page
+
+
+def test_one_run_and_undefined_numbers_make_a_page(results, smaller, change):
     one = smaller(results, "avoider", "proxy")
-    for mode in one["modes"].values():
-        mode["runs"] = mode["runs"][:1]
-        mode["intervals"] = {}
-    for run in one["modes"]["proxy"]["runs"]:
-        run["training"]["converged"] = None
-    page = report.to_html(one, report.draw(one))
+    modes = {
+        name: change(mode, runs=mode.runs[:1], intervals=assessment.intervals(mode.runs[:1]))
+        for name, mode in one.modes.items()
+    }
+    one = change(one, modes=modes)
+    page = report.to_html(one, figures.draw(one))
     row = page[page.index('"></span>avoider') :]
     assert row[: row.index("</tr>")].count("<td>–</td>") == 2  # efficiency and selectivity
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL).lower()
 
 
-def test_hostile_names_stay_text(results, replay):
+def test_hostile_names_stay_text(results, replay, smaller, change):
     evil = "</script><script>alert(1)</script>"
     one = smaller(results, "proxy")
-    one["modes"][evil] = copy.deepcopy(one["modes"]["proxy"])
+    one = change(one, modes={**one.modes, evil: one.modes["proxy"]})
     recorded = {**replay, "modes": {evil: replay["modes"]["proxy"]}}
     page = report.to_html(one, {}, recorded)
     assert "<script>alert" not in page
@@ -285,8 +171,89 @@ def test_hostile_names_stay_text(results, replay):
     assert data and list(json.loads(data[1])["modes"]) == [evil]
 
 
-def test_a_results_file_that_breaks_the_schema_is_refused(results, tmp_path):
-    broken = copy.deepcopy(results)
+# ---- the verdict --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word", "style"),
+    [
+        ("supported", "Supported", "supported"),
+        ("not as stated", "Not as stated", "not-as-stated"),
+        ("falsified", "Falsified", "falsified"),
+        ("inconclusive", "Inconclusive", "inconclusive"),
+        (None, "No verdict", "none"),
+    ],
+)
+def test_every_verdict_is_told_with_the_state_of_each_condition(
+    results, smaller, change, verdict, word, style
+):
+    states = ("met", "refuted", "undetermined")
+    conditions = tuple(
+        change(condition, state=states[i % 3])
+        for i, condition in enumerate(results.thesis.conditions)
+    )
+    ruling = change(results.thesis, verdict=verdict, because="so it is", conditions=conditions)
+    one = change(smaller(results, "proxy"), thesis=ruling)
+    page, twin = report.to_html(one, {}), report.to_markdown(one, {})
+    box = page[page.index('<div class="verdict') : page.index('<section id="results">')]
+    assert box.startswith(f'<div class="verdict {style}">') and f">{word}</p>" in box
+    assert f"> **{word}.** {ruling.statement}" in twin and "Decided by: so it is" in twin
+    rows = re.findall(r"<tr><td.*?</tr>", box)
+    told = [line for line in twin.splitlines() if re.search(r"\| (met|refuted|undet)", line)]
+    assert len(rows) == len(told) == len(conditions) == 11
+    for condition, row, line in zip(conditions, rows, told, strict=True):
+        cells = (f"{condition.name} {condition.wanted}", condition.role, condition.state)
+        assert all(cell in row and cell in line for cell in cells)
+
+
+# ---- results files ------------------------------------------------------------------------------
+
+
+def test_a_results_file_that_lacks_a_number_is_refused(results, tmp_path):
+    broken = files.plain(results)
     del broken["modes"]["proxy"]["runs"][0]["deaths_per_1k_steps"]
-    with pytest.raises(ValueError, match=r"modes\.proxy\.runs\[0\].*deaths_per_1k_steps"):
-        files.write_json(tmp_path / "results.json", broken, SCHEMA)
+    files.write_json(tmp_path / "results.json", broken)
+    with pytest.raises(ValueError, match=r"modes\.proxy\.runs\.0\.deaths_per_1k_steps"):
+        report.write(tmp_path)
+
+
+def test_results_are_read_back_as_they_were_written_and_obey_their_schema(results, tmp_path):
+    results.save(tmp_path)
+    written = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    jsonschema.validate(written, Results.model_json_schema())
+    assert evidence.load(tmp_path) == results
+    with pytest.raises(ValidationError):
+        results.warnings = ()
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("goodhart", "not as stated"), ("published", "supported"), ("phase_diagram", None)],
+)
+def test_kept_results_are_ruled_as_their_runs_say(name, verdict):
+    kept = evidence.load(KEPT / name)
+    assert isinstance(kept, Results)
+    ruling = kept.thesis
+    assert (ruling and ruling.verdict) == verdict
+    assert ruling is None or ruling == thesis.judge(kept.modes, thesis.load_thesis())
+
+
+# ---- the terminal -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_the_table_of_a_terminal_fits_80_columns_with_every_name_whole(results, change, runs):
+    modes = {name: change(mode, runs=mode.runs[:runs]) for name, mode in results.modes.items()}
+    modes["interestingness_seeker"] = modes["omniscient_seeker"]
+    seeds = results.manifest.seeds[:runs]
+    shown = change(results, modes=modes, manifest=change(results.manifest, seeds=seeds))
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    console.print(report.summary(shown))
+    lines = console.file.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert "…" not in console.file.getvalue()
+    for name, mode in modes.items():
+        (row,) = [line.split() for line in lines if line.startswith(f"{name} ")]
+        assert len(row) == 8
+        assert row[1] == pages.percent(mode.intervals.overall_efficiency.value)
+    assert ("one run a row" in lines[-1]) == (runs == 1)

@@ -3,7 +3,7 @@
 Karwowski et al. (2023, Goodhart's law in reinforcement learning) compare two rewards by their
 angle after projection onto the directions in which occupancy measures can differ: what a policy
 earns depends on nothing else of a reward. That needs a table of all states, so here is a torus
-small enough for one. `phase.pay_correlation` needs only how often a policy eats what.
+small enough for one. `phase.reward_correlation` needs only how often a policy eats what.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from goodharts_jax.phase import pay_correlation
+from goodharts_jax.phase import reward_correlation
 from goodharts_jax.world import MOVES
 
 SIZE, DISCOUNT = 5, 0.9
@@ -60,7 +60,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def correlation(weight: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Of two rewards over the steps of a policy, as `pay_correlation` has it for any kinds."""
+    """Of two rewards over the steps of a policy, as `reward_correlation` has it for any kinds."""
     a, b = a - weight @ a, b - weight @ b
     return float(weight @ (a * b) / np.sqrt((weight @ a**2) * (weight @ b**2)))
 
@@ -107,14 +107,14 @@ def test_projection_keeps_what_policies_earn_differently_and_nothing_else(draw):
     np.testing.assert_allclose(projected(shaping), 0, atol=1e-10)
 
 
-def test_pay_correlation_is_the_correlation_over_steps(draw):
+def test_reward_correlation_is_the_correlation_over_steps(draw):
     """From rates of eating alone, as the phase diagram has it, and from the whole table."""
     items = some_items(draw, 2)
     truth, proxy = (reward(np.array([0, 1, poison]), items) for poison in (-2.0, 0.5))
     for policy in (WALK, *some_policies(draw, 3)):
         weight = occupancy(policy)
         food, poison = (weight @ (items[ARRIVAL].ravel() == kind) for kind in (1, 2))
-        found = pay_correlation(food, poison, (1.0, 0.5), (1.0, -2.0))
+        found = reward_correlation(food, poison, (1.0, 0.5), (1.0, -2.0))
         assert found == pytest.approx(correlation(weight, truth, proxy))
 
 

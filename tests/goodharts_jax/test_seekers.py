@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from goodharts_jax import seekers, world
+from goodharts_jax.policies import Policy
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 VIEW = 11
+NOISE_WORD = jnp.uint32(0)  # which no script reads
 CENTRE = VIEW // 2
 
 
@@ -20,9 +22,9 @@ def view_of(items: dict[tuple[int, int], int], size: int = VIEW) -> jnp.ndarray:
     return jnp.asarray(view)
 
 
-def choices(policy: seekers.Policy, view: jnp.ndarray) -> set[tuple[int, int]]:
+def choices(policy: Policy, view: jnp.ndarray) -> set[tuple[int, int]]:
     """The moves that a policy draws from."""
-    logits = np.asarray(policy(view))
+    logits = np.asarray(policy(view, NOISE_WORD).logits)
     return {MOVES[action] for action in np.flatnonzero(logits == logits.max())}
 
 
@@ -117,14 +119,16 @@ def test_agrees_with_the_slow_reference(worths):
     views = generator.integers(FOOD, POISON + 1, (300, 7, 7)).astype(np.uint8)
     views[generator.random(views.shape) > density] = 0
     views[:, 3, 3] = 0
-    logits = np.asarray(jax.jit(jax.vmap(seekers.seeker(*worths)))(views))
+    logits = np.asarray(
+        jax.jit(jax.vmap(seekers.seeker(*worths), (0, None)))(views, NOISE_WORD).logits
+    )
     for view, row in zip(views, logits, strict=True):
         expected = reference_choices(view, {0: 0.0, FOOD: worths[0], POISON: worths[1]})
         assert {MOVES[action] for action in np.flatnonzero(row == row.max())} == expected
 
 
 @jax.jit
-def forage() -> jax.Array:
+def meals() -> jax.Array:
     """Items of each kind that each policy eats in 16 worlds and 300 steps. int32[4, 3]."""
     rules = world.make_world(50, food=(31, 31), poison=(15, 15))
     policies = tuple(seekers.scripted_policies(0.5, 1.0).values())
@@ -132,7 +136,7 @@ def forage() -> jax.Array:
     def act(state: world.State, key: jax.Array, which: jax.Array):
         act_key, step_key = jax.random.split(key)
         view = world.view(rules, state)
-        logits = jnp.stack([policy(view) for policy in policies])[which]
+        logits = jnp.stack([policy(view, NOISE_WORD).logits for policy in policies])[which]
         state, event = world.step(rules, state, jax.random.categorical(act_key, logits), step_key)
         return state, event.eaten
 
@@ -149,7 +153,7 @@ def forage() -> jax.Array:
 
 
 def test_what_they_eat_in_a_world():
-    eaten = dict(zip(seekers.scripted_policies(0.5, 1.0), np.asarray(forage()), strict=True))
+    eaten = dict(zip(seekers.scripted_policies(0.5, 1.0), np.asarray(meals()), strict=True))
     food = {name: int(counts[FOOD]) for name, counts in eaten.items()}
     poison = {name: int(counts[POISON]) for name, counts in eaten.items()}
     assert poison["omniscient_seeker"] == 0

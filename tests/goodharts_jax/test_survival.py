@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import CensoredData, ecdf
 
 from evidence import lifetimes
-from goodharts_jax import ppo, seekers, survival, world
+from goodharts_jax import rollouts, seekers, survival, world
 from goodharts_jax.modes import make_mode
-from goodharts_jax.survival import ALL, FIRST, Census, Lives, Tally
+from goodharts_jax.policies import Output
+from goodharts_jax.survival import ALL, FIRST, LifeTable, Lives, Tally
 from goodharts_jax.world import FOOD, POISON
 
 WORLD = world.make_world(20, 2, food=(8, 16), poison=(6, 12))
@@ -20,12 +21,13 @@ NUM_WORLDS, CHUNK, CHUNKS = 6, 30, 2
 STEPS = CHUNK * CHUNKS
 HORIZON = 45
 PROXY = {"food": 0.5, "poison": 1.0}
-MODE = make_mode((1, 0), (0, 1), 1.0, -2.0, pay_step=-0.1, pay_death=-4.0)
+MODE = make_mode((1, 0), (0, 1), 1.0, -2.0, step_reward=-0.1, death_reward=-4.0)
 
 
-def policy(view, look):
+def policy(view, noise_word):
     """Goes for both kinds, but takes a random step now and then."""
-    return jnp.maximum(seekers.seeker(1.0, 0.6)(view), -2.5)
+    logits, value = seekers.seeker(1.0, 0.6)(view, noise_word)
+    return Output(jnp.maximum(logits, -2.5), value)
 
 
 # ---- the reference ------------------------------------------------------------------------------
@@ -51,11 +53,11 @@ class Life(NamedTuple):
 
 @jax.jit
 def _one_step(states, key):
-    """All worlds one step on, with the random numbers that `forage` uses."""
+    """All worlds one step on, with the random numbers that `rollout` uses."""
     choice_key, step_key = jax.random.split(key)
-    choice, look = jax.random.bits(choice_key, (2, NUM_WORLDS), jnp.uint32)
+    choice, noise_word = jax.random.bits(choice_key, (2, NUM_WORLDS), jnp.uint32)
     views = jax.vmap(world.view, (None, 0))(WORLD, states)
-    actions = jax.vmap(ppo.sample)(jax.vmap(policy)(views, look), choice)
+    actions = jax.vmap(rollouts.sample)(jax.vmap(policy)(views, noise_word).logits, choice)
     keys = jax.random.split(step_key, NUM_WORLDS)
     return jax.vmap(world.step, (None, 0, 0, 0))(WORLD, states, actions, keys)
 
@@ -83,12 +85,12 @@ def list_lives(states, keys):
 
 @pytest.fixture(scope="module")
 def followed():
-    """Two groups of worlds, each followed by `forage` and by the reference."""
-    go_on = jax.jit(lambda lives, key: survival.forage(WORLD, policy, lives, key, CHUNK, STEPS))
+    """Two groups of worlds, each followed by `rollout` and by the reference."""
+    go_on = jax.jit(lambda lives, key: survival.rollout(WORLD, policy, lives, key, CHUNK, STEPS))
     groups = []
     for seed in range(2):
-        settle_key, *keys = jax.random.split(jax.random.key(seed), CHUNKS + 1)
-        first = lives = survival.settle(WORLD, NUM_WORLDS, settle_key)
+        reset_key, *keys = jax.random.split(jax.random.key(seed), CHUNKS + 1)
+        first = lives = survival.reset(WORLD, NUM_WORLDS, reset_key)
         tally = None
         for key in keys:
             lives, counted = go_on(lives, key)
@@ -96,7 +98,7 @@ def followed():
         listed, left_behind, states = list_lives(first.worlds, keys)
         groups.append(
             SimpleNamespace(
-                census=survival.close(tally, lives, STEPS),
+                life_table=survival.finish(tally, lives, STEPS),
                 listed=listed,
                 left_behind=left_behind,
                 states=states,
@@ -162,22 +164,24 @@ def test_the_worlds_are_the_same(group):
 
 
 def test_every_metric(group):
-    found = survival.metrics(group.census, WORLD, HORIZON, PROXY, MODE)
-    assert found == pytest.approx(expected_metrics(group.listed, group.census.items), rel=1e-6)
+    found = survival.metrics(group.life_table, WORLD, HORIZON, PROXY, MODE)
+    assert dict(found) == pytest.approx(
+        expected_metrics(group.listed, group.life_table.items), rel=1e-6
+    )
 
 
 def test_pooled_metrics_are_those_of_all_lives(followed):
-    pooled = survival.pool([group.census for group in followed])
+    pooled = survival.pool([group.life_table for group in followed])
     listed = [life for group in followed for life in group.listed]
     found = survival.metrics(pooled, WORLD, HORIZON, PROXY, MODE)
-    assert found == pytest.approx(expected_metrics(listed, pooled.items), rel=1e-6)
+    assert dict(found) == pytest.approx(expected_metrics(listed, pooled.items), rel=1e-6)
 
 
 def test_every_table(group):
-    tally, lives = group.census.tally, group.listed
+    tally, lives = group.life_table.tally, group.listed
     dead = [life for life in lives if life.died]
     for table, chosen in ((FIRST, [x for x in lives if x.first]), (ALL, lives)):
-        for counts, died in ((tally.deaths_by_age, True), (group.census.alive_by_age, False)):
+        for counts, died in ((tally.deaths_by_age, True), (group.life_table.alive_by_age, False)):
             ages = [life.age for life in chosen if life.died == died]
             np.testing.assert_array_equal(counts[table], np.bincount(ages, minlength=STEPS + 1))
     for place in range(NUM_WORLDS):
@@ -189,10 +193,10 @@ def test_every_table(group):
         )
     percents = [round(100 * life.efficiency) for life in dead if not life.is_barren]
     np.testing.assert_array_equal(tally.lives_by_efficiency, np.bincount(percents, minlength=101))
-    shown = survival.details(group.census)
-    assert shown["deaths_by_poison"] == sum(life.last_meal == POISON for life in dead)
-    assert shown["deaths_by_poison"] + shown["deaths_by_hunger"] == len(dead)
-    assert shown["efficiency_histogram"] == tally.lives_by_efficiency.tolist()
+    shown = survival.details(group.life_table)
+    assert shown.deaths_by_poison == sum(life.last_meal == POISON for life in dead)
+    assert shown.deaths_by_poison + shown.deaths_by_hunger == len(dead)
+    assert shown.efficiency_histogram == tally.lives_by_efficiency.tolist()
 
 
 @pytest.mark.parametrize("table", [FIRST, ALL])
@@ -202,7 +206,7 @@ def test_kaplan_meier_against_scipy(group, table):
         [life.age for life in lives if life.died], right=[x.age for x in lives if not x.died]
     )
     curve = lifetimes.kaplan_meier(
-        group.census.tally.deaths_by_age[table], group.census.alive_by_age[table]
+        group.life_table.tally.deaths_by_age[table], group.life_table.alive_by_age[table]
     )
     known = curve.age <= max(life.age for life in lives)
     np.testing.assert_allclose(
@@ -211,28 +215,31 @@ def test_kaplan_meier_against_scipy(group, table):
 
 
 def test_the_drawn_curve_is_the_whole_curve(group):
-    deaths, alive = group.census.tally.deaths_by_age[FIRST], group.census.alive_by_age[FIRST]
+    deaths, alive = (
+        group.life_table.tally.deaths_by_age[FIRST],
+        group.life_table.alive_by_age[FIRST],
+    )
     curve = lifetimes.kaplan_meier(deaths, alive)
-    drawn = survival.details(group.census)["survival"]
-    latest = np.searchsorted(drawn["ages"], curve.age, side="right") - 1
-    np.testing.assert_allclose(np.array(drawn["survival"])[latest], curve.survival, atol=1e-6)
+    drawn = survival.details(group.life_table).survival
+    latest = np.searchsorted(drawn.ages, curve.age, side="right") - 1
+    np.testing.assert_allclose(np.array(drawn.survival)[latest], curve.survival, atol=1e-6)
 
 
 # ---- ledgers ------------------------------------------------------------------------------------
 
 
 def test_every_step_belongs_to_one_life(group):
-    tally, ages = group.census.tally, np.arange(STEPS + 1)
-    lived = (tally.deaths_by_age[ALL] + group.census.alive_by_age[ALL]) @ ages
+    tally, ages = group.life_table.tally, np.arange(STEPS + 1)
+    lived = (tally.deaths_by_age[ALL] + group.life_table.alive_by_age[ALL]) @ ages
     assert lived == NUM_WORLDS * STEPS == tally.eaten.sum()
-    assert group.census.alive_by_age[ALL].sum() == NUM_WORLDS
-    first = tally.deaths_by_age[FIRST].sum() + group.census.alive_by_age[FIRST].sum()
+    assert group.life_table.alive_by_age[ALL].sum() == NUM_WORLDS
+    first = tally.deaths_by_age[FIRST].sum() + group.life_table.alive_by_age[FIRST].sum()
     assert first == NUM_WORLDS
 
 
 def test_energy_is_accounted_for_to_the_unit(group):
     """Births and meals less moves is what the dead left behind and the living have."""
-    tally = group.census.tally
+    tally = group.life_table.tally
     births = 1 + tally.deaths
     put_in = births * int(WORLD.start_energy) + tally.eaten @ np.asarray(WORLD.energy, int)
     spent = STEPS * int(WORLD.move_cost)
@@ -247,12 +254,12 @@ def test_energy_is_accounted_for_to_the_unit(group):
 def test_three_deaths_of_the_protocol():
     """100 food, 1 food with 1 poison, nothing: 67% a life, 75% a life that ate, 99% overall."""
     bare = world.make_world(5, 1, food=(0, 0), poison=(0, 0))
-    lives = survival.settle(bare, 3, jax.random.key(0))
+    lives = survival.reset(bare, 3, jax.random.key(0))
     meals = jnp.array([[0, 100, 0], [0, 1, 1], [0, 0, 0]], jnp.int32)
     dying = lives.worlds.replace(energy=jnp.full((3,), 1, jnp.int32))
-    lives, tally = survival.forage(
+    lives, tally = survival.rollout(
         bare,
-        lambda view, look: seekers.random_walk(view),
+        seekers.random_walk,
         Lives(dying, meals, lives.is_first),
         jax.random.key(1),
         num_steps=1,
@@ -261,40 +268,40 @@ def test_three_deaths_of_the_protocol():
     assert not lives.eaten.any() and not lives.is_first.any()
     # Those meals were eaten before this tally began.
     tally = survival.add(None, tally.replace(eaten=tally.eaten + meals))
-    found = survival.metrics(survival.close(tally, lives, 1), bare, 1, PROXY, None)
-    assert found["total_deaths"] == 3
-    assert found["efficiency_mean"] == pytest.approx((1 + 0.5 + 0.5) / 3)
-    assert found["efficiency_mean_eaters"] == pytest.approx((1 + 0.5) / 2)
-    assert found["overall_efficiency"] == pytest.approx(101 / 102)
+    found = survival.metrics(survival.finish(tally, lives, 1), bare, 1, PROXY, None)
+    assert found.total_deaths == 3
+    assert found.efficiency_mean == pytest.approx((1 + 0.5 + 0.5) / 3)
+    assert found.efficiency_mean_eaters == pytest.approx((1 + 0.5) / 2)
+    assert found.overall_efficiency == pytest.approx(101 / 102)
     percents = {percent: int(n) for percent, n in enumerate(tally.lives_by_efficiency) if n}
     assert percents == {50: 1, 100: 1}
 
 
 def counted(eaten, items, steps, deaths_by_age=(0, 0), deaths=0):
-    """A census of worlds of which little is known."""
+    """A life table of worlds of which little is known."""
     num_worlds = len(items)
     blank = survival.add(None, survival.empty_tally(num_worlds, len(deaths_by_age) - 1))
     table = np.array([deaths_by_age] * 2)
     tally = blank.replace(
         eaten=np.array(eaten), deaths_by_age=table, deaths=np.full(num_worlds, deaths)
     )
-    return Census(tally, np.zeros_like(table), np.array(items), steps)
+    return LifeTable(tally, np.zeros_like(table), np.array(items), steps)
 
 
 def test_selectivity_by_hand():
     """30 of 20 x 100 food and 30 of 10 x 100 poison: 0.015 / (0.015 + 0.030)."""
-    census = counted([[40, 30, 30]], [[0, 20, 10]], 100)
-    assert survival.metrics(census, WORLD, 1, PROXY, None)["selectivity"] == pytest.approx(1 / 3)
+    life_table = counted([[40, 30, 30]], [[0, 20, 10]], 100)
+    assert survival.metrics(life_table, WORLD, 1, PROXY, None).selectivity == pytest.approx(1 / 3)
     # Two worlds: 40 of (20 + 60) x 100 and 10 of (10 + 10) x 100; half and half.
-    census = counted([[70, 10, 10], [70, 30, 0]], [[0, 20, 10], [0, 60, 10]], 100)
-    assert survival.metrics(census, WORLD, 1, PROXY, None)["selectivity"] == pytest.approx(0.5)
+    life_table = counted([[70, 10, 10], [70, 30, 0]], [[0, 20, 10], [0, 60, 10]], 100)
+    assert survival.metrics(life_table, WORLD, 1, PROXY, None).selectivity == pytest.approx(0.5)
 
 
 def test_a_ratio_with_total_0_is_none():
     """Agents that neither ate nor died, in worlds without poison."""
-    census = counted([[100, 0, 0]], [[0, 5, 0]], 100)
-    found = survival.metrics(census, WORLD, 1, PROXY, None)
-    undefined = {name for name, value in found.items() if value is None}
+    life_table = counted([[100, 0, 0]], [[0, 5, 0]], 100)
+    found = survival.metrics(life_table, WORLD, 1, PROXY, None)
+    undefined = {name for name, value in found if value is None}
     ratios = {"deaths_by_poison_share", "selectivity", "overall_efficiency", "efficiency_mean"}
     assert undefined == ratios | {
         "efficiency_mean_eaters",

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from goodharts_jax import seekers, verification
+from goodharts_jax.policies import Output
+from goodharts_jax.results import ModeResults, RunResults, Training
 from goodharts_jax.world import FOOD, MOVES, POISON
 
 RADIUS = 5
@@ -52,8 +54,8 @@ def test_seekers_score_what_they_are():
 def test_a_mirrored_policy_is_caught():
     """A policy whose view has rows and columns exchanged fails, though it seeks food."""
 
-    def transposed(view: jax.Array) -> jax.Array:
-        return seekers.omniscient_seeker(view.T)
+    def transposed(view: jax.Array, noise_word: jax.Array) -> Output:
+        return seekers.omniscient_seeker(view.T, noise_word)
 
     result = verification.directional_accuracy(transposed, RADIUS)
     # It is right on the diagonals (-1, -1) and (1, 1), and by one of its three moves along an axis.
@@ -63,7 +65,7 @@ def test_a_mirrored_policy_is_caught():
 
 def test_probabilities_are_softmax_of_logits():
     favour = jnp.log(jnp.array([3.0, 1, 1, 1, 1, 1, 1, 1]))
-    result = verification.directional_accuracy(lambda view: favour, RADIUS)
+    result = verification.directional_accuracy(lambda view, word: Output(favour, jnp.nan), RADIUS)
     np.testing.assert_allclose(result.approach_food[0], 0.3, rtol=1e-6)
     np.testing.assert_allclose(result.approach_food[7], 0.1, rtol=1e-6)
 
@@ -110,8 +112,10 @@ def test_every_curve_must_level_off():
 # ---- floor --------------------------------------------------------------------------------------
 
 
-def mode(survival: list[float], scripted: bool = False) -> dict:
-    return {"scripted": scripted, "runs": [{"survival_restricted_mean": s} for s in survival]}
+def mode(survival: list[float], scripted: bool = False) -> ModeResults:
+    """A mode of which no more is known."""
+    runs = tuple(RunResults.model_construct(survival_restricted_mean=s) for s in survival)
+    return ModeResults.model_construct(scripted=scripted, runs=runs)
 
 
 def test_survival_floor():
@@ -126,16 +130,16 @@ def test_survival_floor():
     }
     floor = verification.survival_floor(modes)
     assert list(floor) == ["ground_truth", "proxy", "close", "once"]
-    assert {name: check["above"] for name, check in floor.items()} == {
+    assert {name: check.above for name, check in floor.items()} == {
         "ground_truth": True,
         "proxy": False,
         "close": False,
         "once": None,
     }
-    assert floor["proxy"]["floor"] == pytest.approx(10.5)
-    assert floor["proxy"]["script"] == "avoider"
+    assert floor["proxy"].floor == pytest.approx(10.5)
+    assert floor["proxy"].script == "avoider"
     alone = verification.survival_floor({"proxy": mode([1, 2, 3])})
-    assert alone["proxy"]["above"] is None and alone["proxy"]["floor"] is None
+    assert alone["proxy"].above is None and alone["proxy"].floor is None
 
 
 # ---- configurations -----------------------------------------------------------------------------
@@ -174,8 +178,9 @@ def test_a_setting_that_only_begins_alike_is_not_free():
 
 
 def test_food_and_poison_are_shown_apart():
-    def only_food(view: jax.Array) -> jax.Array:
-        return jnp.where(jnp.any(view == FOOD), 1.0, 0.0) * seekers.omniscient_seeker(view)
+    def only_food(view: jax.Array, noise_word: jax.Array) -> Output:
+        logits, value = seekers.omniscient_seeker(view, noise_word)
+        return Output(jnp.where(jnp.any(view == FOOD), 1.0, 0.0) * logits, value)
 
     result = verification.directional_accuracy(only_food, RADIUS)
     assert float(result.food_accuracy) == 1.0
@@ -183,14 +188,19 @@ def test_food_and_poison_are_shown_apart():
 
 
 def entry(seed, steps=1000, trained=500):
-    return {"seed": seed, "total_steps": steps, "training": {"steps": trained}}
+    training = None if trained is None else Training.model_construct(steps=trained)
+    return RunResults.model_construct(seed=seed, total_steps=steps, training=training)
+
+
+def studied(*runs, scripted=False):
+    return ModeResults.model_construct(scripted=scripted, runs=runs)
 
 
 def test_modes_of_a_study_must_be_trained_and_judged_alike():
     alike = {
-        "proxy": {"runs": [entry(1), entry(2)]},
-        "truth": {"runs": [entry(1), entry(2)]},
-        "walk": {"scripted": True, "runs": [{"seed": 1, "total_steps": 1000}]},
+        "proxy": studied(entry(1), entry(2)),
+        "truth": studied(entry(1), entry(2)),
+        "walk": studied(entry(1, trained=None), scripted=True),
     }
     verification.require_same_conditions(alike)
     for other, named in (
@@ -199,7 +209,7 @@ def test_modes_of_a_study_must_be_trained_and_judged_alike():
         ([entry(1), entry(2, trained=400)], "training steps"),
     ):
         with pytest.raises(ValueError, match=f"same conditions: {named}: .* in proxy"):
-            verification.require_same_conditions(alike | {"truth": {"runs": other}})
+            verification.require_same_conditions(alike | {"truth": studied(*other)})
 
 
 # ---- devices ------------------------------------------------------------------------------------
@@ -207,8 +217,8 @@ def test_modes_of_a_study_must_be_trained_and_judged_alike():
 
 def test_one_device_agrees_with_nobody():
     found = verification.device_agreement(jnp.sin, jnp.arange(3.0))
-    assert found["agree"] is None and found["largest_difference"] is None
-    assert found["devices"] == ["cpu:0"]
+    assert found.agree is None and found.largest_difference is None
+    assert found.devices == ("cpu:0",)
 
 
 def test_devices_that_differ_are_told(monkeypatch):
@@ -218,4 +228,4 @@ def test_devices_that_differ_are_told(monkeypatch):
     monkeypatch.setattr(verification, "_devices", lambda: [cpu, cpu])
     monkeypatch.setattr(jax, "jit", lambda function: lambda *arguments: next(answers))
     found = verification.device_agreement(jnp.sin, jnp.arange(3.0))
-    assert found["largest_difference"] == pytest.approx(2e-4) and found["agree"] is False
+    assert found.largest_difference == pytest.approx(2e-4) and found.agree is False

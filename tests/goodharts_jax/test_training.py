@@ -1,4 +1,4 @@
-"""Many runs at once: checkpoints, a real kill, scripts beside the trained, devices, processes.
+"""Training, checkpoints, evaluation: a real kill, scripts beside the trained, devices, processes.
 
 Run as a script, this file is the other process of the tests below.
 """
@@ -25,16 +25,17 @@ from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import (
     ActorCritic,
     Plan,
+    evaluation,
     make_hyper,
     make_mode,
     make_world,
     policy,
-    population,
     seekers,
     survival,
+    training,
 )
+from goodharts_jax.evaluation import Candidate
 from goodharts_jax.modes import stack
-from goodharts_jax.population import Contender
 
 if __name__ == "__main__":
     devices.join_processes()  # before JAX is used
@@ -42,7 +43,7 @@ if __name__ == "__main__":
 NETWORK = ActorCritic((), (8,))
 PLAN = Plan(8, rollout_length=8, episode_length=16, epochs=2, num_minibatches=2, network=NETWORK)
 WORLD = make_world(12, 2, food=(4, 16), poison=(3, 8))
-TRUTH = make_mode((1, 0), (0, 1), 1.0, -2.0, pay_step=-0.1, pay_death=-4.0)
+TRUTH = make_mode((1, 0), (0, 1), 1.0, -2.0, step_reward=-0.1, death_reward=-4.0)
 PROXY = make_mode((0.5, 0.5), (1, 1), 0.5, 1.0, mortal=False)
 UPDATES, CHUNK = 24, 2
 # 303 + 303 steps of 2 x 8 worlds.
@@ -50,7 +51,7 @@ EVALUATION = {"num_worlds": 15, "steps_per_world": 606}
 
 
 def learn(seeds=(0, 1, 0), modes=(TRUTH, TRUTH, PROXY), num_updates=UPDATES, **options):
-    return population.train(
+    return training.train(
         PLAN,
         WORLD,
         make_hyper(UPDATES),
@@ -62,24 +63,24 @@ def learn(seeds=(0, 1, 0), modes=(TRUTH, TRUTH, PROXY), num_updates=UPDATES, **o
     )
 
 
-def contenders(seeds):
+def candidates(seeds):
     """Policies as they are born, which already prefer some moves to others, and two scripts."""
     view = jnp.zeros((WORLD.view_size, WORLD.view_size, 2))
     params = jax.vmap(lambda seed: NETWORK.init(jax.random.key(seed), view))(jnp.array(seeds))
     params = jax.tree.map(lambda x: 30 * x, params)
     return {
-        "truth": Contender(None, params, TRUTH, seeds),
-        "proxy": Contender(None, params, PROXY, seeds),
-        "walk": Contender(seekers.random_walk, None, None, seeds),
-        "seeker": Contender(seekers.omniscient_seeker, None, None, seeds),
+        "truth": Candidate(None, params, TRUTH, seeds),
+        "proxy": Candidate(None, params, PROXY, seeds),
+        "walk": Candidate(seekers.random_walk, None, None, seeds),
+        "seeker": Candidate(seekers.omniscient_seeker, None, None, seeds),
     }
 
 
 def evaluate(seeds):
-    with mock.patch.object(population, "_BLOCK", 8):  # so that a run has more than one
-        rows = contenders(seeds)
-        prepared = population.prepare(NETWORK, WORLD, rows, **EVALUATION)
-        return population.evaluate(prepared, rows)
+    with mock.patch.object(evaluation, "_BLOCK", 8):  # so that a run has more than one
+        rows = candidates(seeds)
+        evaluator = evaluation.make_evaluator(NETWORK, WORLD, rows, **EVALUATION)
+        return evaluation.evaluate(evaluator, rows)
 
 
 def numbers(tree):
@@ -155,40 +156,39 @@ def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tm
     told = []
     resumed = learn(folder=tmp_path / "checkpoints", observe=lambda *news: told.append(news))
     first, kept = told[0]
-    already = kept["reward"].shape[1]
+    already = kept.reward.shape[1]
     # The last checkpoint may still have been on its way.
     assert first == 0 and already >= CHUNK * (len(before) - 1) > 0
     assert [update for update, _ in told[1:]] == list(range(already, UPDATES, CHUNK))
 
-    assert_equal(resumed.learners, undisturbed.learners)
-    assert_equal(resumed.watch, undisturbed.watch)
-    assert resumed.history.keys() == undisturbed.history.keys()
-    for name, column in undisturbed.history.items():
+    assert_equal(resumed.states, undisturbed.states)
+    assert_equal(resumed.watches, undisturbed.watches)
+    for again, column in zip(resumed.history, undisturbed.history, strict=True):
         assert column.shape == (3, UPDATES)
-        np.testing.assert_array_equal(resumed.history[name], column)
+        np.testing.assert_array_equal(again, column)
 
     # What is finished is read back, not trained again.
     told.clear()
     again = learn(folder=tmp_path / "checkpoints", observe=lambda *news: told.append(news))
     assert len(told) == 1
-    assert_equal(again.learners, undisturbed.learners)
+    assert_equal(again.states, undisturbed.states)
 
 
 def test_runs_differ_by_seed_and_by_mode(undisturbed):
-    first = [leaf[0] for leaf in numbers(undisturbed.learners.params)]
+    first = [leaf[0] for leaf in numbers(undisturbed.states.params)]
     for other in (1, 2):
-        leaves = [leaf[other] for leaf in numbers(undisturbed.learners.params)]
+        leaves = [leaf[other] for leaf in numbers(undisturbed.states.params)]
         assert any((a != b).any() for a, b in zip(first, leaves, strict=True))
-    assert undisturbed.watch.food.shape == (3, UPDATES // CHUNK, 2)
+    assert undisturbed.watches.food.shape == (3, UPDATES // CHUNK, 2)
 
 
-def test_the_watch_books_energy_and_pay(undisturbed):
-    watch = undisturbed.watch
+def test_the_watch_books_energy_and_reward(undisturbed):
+    watch = undisturbed.watches
     np.testing.assert_allclose(watch.energy, watch.food - 2 * watch.poison - 0.1, atol=1e-5)
     of_truth = watch.food - 2 * watch.poison - 0.1 - 4 * watch.deaths
     of_proxy = 0.5 * watch.food + watch.poison
-    np.testing.assert_allclose(watch.pay[:2], of_truth[:2], atol=1e-5)
-    np.testing.assert_allclose(watch.pay[2:], of_proxy[2:], atol=1e-5)
+    np.testing.assert_allclose(watch.reward[:2], of_truth[:2], atol=1e-5)
+    np.testing.assert_allclose(watch.reward[2:], of_proxy[2:], atol=1e-5)
     assert (watch.kl > 0).all()
 
 
@@ -196,44 +196,44 @@ def test_the_watch_books_energy_and_pay(undisturbed):
 
 
 @pytest.fixture(scope="module")
-def censuses():
+def life_tables():
     return evaluate(seeds=[5, 6])
 
 
-def test_everyone_lives_as_if_evaluated_alone(censuses):
-    """The one compiled program gives each contender its own policy, run by run."""
+def test_everyone_lives_as_if_evaluated_alone(life_tables):
+    """The one compiled program gives each candidate its own policy, run by run."""
     seeds = [5, 6]
-    alone = jax.jit(lambda agent, lives, key: survival.forage(WORLD, agent, lives, key, 303, 606))
+    alone = jax.jit(lambda act, lives, key: survival.rollout(WORLD, act, lives, key, 303, 606))
 
-    def trained(params, mode, view, look):
-        return policy(NETWORK, params, mode, view, look).logits
+    def trained(params, mode, view, noise_word):
+        return policy(NETWORK, params, mode)(view, noise_word)
 
-    for name, row in contenders(seeds).items():
+    for name, row in candidates(seeds).items():
         for run, seed in enumerate(seeds):
             if row.script is not None:
-                agent = Partial(lambda view, look, script=row.script: script(view))
+                act = Partial(row.script)
             else:
                 params = jax.tree.map(lambda x, run=run: x[run], row.params)
-                agent = Partial(trained, params, row.mode)
+                act = Partial(trained, params, row.mode)
             _, key, _ = jax.random.split(jax.random.key(seed), 3)
             parts = []
             for block in jax.random.split(key, 2)[: 2 if row.script is None else 1]:
-                lives, tally = survival.settle(WORLD, 8, block), None
+                lives, tally = survival.reset(WORLD, 8, block), None
                 for part in range(2):
                     now = jax.random.fold_in(block, part)
-                    lives, counted = alone(agent, lives, now)
+                    lives, counted = alone(act, lives, now)
                     tally = survival.add(tally, counted)
-                parts.append(survival.close(tally, lives, 606))
-            expected, found = survival.pool(parts), censuses[name][run]
+                parts.append(survival.finish(tally, lives, 606))
+            expected, found = survival.pool(parts), life_tables[name][run]
             assert_equal(found.tally, expected.tally)
             np.testing.assert_array_equal(found.alive_by_age, expected.alive_by_age)
 
 
-def test_runs_of_equal_seed_begin_in_equal_worlds(censuses):
-    truth = censuses["truth"]
+def test_runs_of_equal_seed_begin_in_equal_worlds(life_tables):
+    truth = life_tables["truth"]
     for name in ("proxy", "seeker"):
         for run in range(2):
-            found = censuses[name][run]
+            found = life_tables[name][run]
             shared = len(found.items)  # a script is followed in fewer worlds, the first
             np.testing.assert_array_equal(found.items, truth[run].items[:shared])
             assert (found.tally.eaten != truth[run].tally.eaten[:shared]).any()
@@ -243,9 +243,9 @@ def test_runs_of_equal_seed_begin_in_equal_worlds(censuses):
 
 def test_progress_counts_every_step():
     seen = []
-    rows = {"walk": Contender(seekers.random_walk, None, None, [1])}
-    prepared = population.prepare(NETWORK, WORLD, rows, num_worlds=3, steps_per_world=7)
-    population.evaluate(prepared, rows, report=seen.append)
+    rows = {"walk": Candidate(seekers.random_walk, None, None, [1])}
+    evaluator = evaluation.make_evaluator(NETWORK, WORLD, rows, num_worlds=3, steps_per_world=7)
+    evaluation.evaluate(evaluator, rows, report=seen.append)
     assert sum(seen) == 3 * 7
 
 
@@ -265,7 +265,7 @@ def on_one_device(tmp_path_factory):
 def assert_agree(found, one):
     assert found.keys() == one.keys()
     for name in found.keys() - {"devices", "processes"}:
-        if name.startswith("learner"):
+        if name.startswith("state"):
             np.testing.assert_allclose(found[name], one[name], rtol=1e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(found[name], one[name], err_msg=name)
@@ -325,17 +325,17 @@ def _spread(path):
         np.testing.assert_array_equal(kept, np.ones((size, 4)))
     modes, folder = [TRUTH] * 5 + [PROXY] * 5, path.parent / "checkpoints"
     trained = learn(range(10), modes, num_updates=2, folder=folder)
-    found |= {f"learner {i}": leaf for i, leaf in enumerate(numbers(trained.learners))}
+    found |= {f"state {i}": leaf for i, leaf in enumerate(numbers(trained.states))}
     for name, row in evaluate(seeds=[0, 1, 2, 3, 4]).items():
-        for run, census in enumerate(row):
-            leaves = [*jax.tree.leaves(census.tally), census.alive_by_age, census.items]
+        for run, found_in in enumerate(row):
+            leaves = [*jax.tree.leaves(found_in.tally), found_in.alive_by_age, found_in.items]
             found |= {f"{name} {run} {i}": leaf for i, leaf in enumerate(leaves)}
     np.savez(path, **found)
 
 
 def _train(folder):
     def observe(first_update, history):
-        record = {"first_update": first_update, "reward": history["reward"]}
+        record = {"first_update": first_update, "reward": history.reward}
         files.append_jsonl(folder / "metrics.jsonl", record)
 
     learn(folder=folder / "checkpoints", observe=observe)

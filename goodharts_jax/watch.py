@@ -1,0 +1,96 @@
+"""A short evaluation between two chunks of a training, from which Goodhart curves are drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from goodharts_jax import ppo, survival
+from goodharts_jax.modes import Mode
+from goodharts_jax.networks import policy
+from goodharts_jax.policies import Policy
+from goodharts_jax.rollouts import Transition, collect
+from goodharts_jax.world import ENERGY_UNIT, FOOD, NUM_KINDS, POISON, World
+
+_WORLDS, _STEPS = 128, 256
+WATCHED_STEPS = _WORLDS * _STEPS
+"""World steps in one watch of one run."""
+
+
+@struct.dataclass
+class Watch:
+    """What a policy does in a few fresh worlds, by halves of them.
+
+    Attributes:
+      energy: gained less spent, a step. float32[2].
+      reward: by the mode, a step, without shaping. float32[2].
+      food: eaten a step. float32[2].
+      poison: float32[2].
+      deaths: a step. float32[2].
+      items: of each kind in a world, on average. float32[2, NUM_KINDS].
+      kl: divergence of the policy from the initial one, on the views met. float32[], nats.
+    """
+
+    energy: jax.Array
+    reward: jax.Array
+    food: jax.Array
+    poison: jax.Array
+    deaths: jax.Array
+    items: jax.Array
+    kl: jax.Array
+
+
+def watch(
+    plan: ppo.Plan, world: World, mode: Mode, params: Any, initial: Any, key: chex.PRNGKey
+) -> Watch:
+    """Watch one policy.
+
+    Args:
+      plan: of the training; its network.
+      world: the rules to live under.
+      mode: what the policy perceives and is rewarded for.
+      params: of the policy.
+      initial: parameters that the training began with.
+      key: consumed; policies that are watched with equal keys begin in equal worlds.
+    """
+    reset_key, rollout_key = jax.random.split(key)
+    worlds = survival.reset(world, _WORLDS, reset_key).worlds
+    act = policy(plan.network, params, mode)
+    _, rollout, _ = collect(world, act, worlds, rollout_key, _STEPS)
+    event = rollout.event
+
+    def halves(x: jax.Array) -> jax.Array:
+        return x.astype(jnp.float32).reshape(_STEPS, 2, -1).mean(axis=(0, 2))
+
+    food, poison, deaths = (
+        halves(x) for x in (event.eaten == FOOD, event.eaten == POISON, event.died)
+    )
+    _, food_energy, poison_energy = world.energy * ENERGY_UNIT
+    return Watch(
+        energy=food_energy * food + poison_energy * poison - world.move_cost * ENERGY_UNIT,
+        reward=mode.item_reward[FOOD] * food
+        + mode.item_reward[POISON] * poison
+        + mode.step_reward
+        + mode.death_reward * deaths,
+        food=food,
+        poison=poison,
+        deaths=deaths,
+        items=worlds.items.astype(jnp.float32).reshape(2, -1, NUM_KINDS).mean(axis=1),
+        kl=_divergence(act, policy(plan.network, initial, mode), rollout),
+    )
+
+
+def _divergence(now: Policy, then: Policy, rollout: Transition) -> jax.Array:
+    """Kullback-Leibler divergence of one policy from another, on the views of a rollout."""
+
+    def at(view: jax.Array, noise_word: jax.Array) -> jax.Array:
+        log_now = jax.nn.log_softmax(now(view, noise_word).logits)
+        log_then = jax.nn.log_softmax(then(view, noise_word).logits)
+        return jnp.sum(jnp.exp(log_now) * (log_now - log_then))
+
+    # Every eighth step is enough for a mean over views.
+    return jnp.mean(jax.vmap(jax.vmap(at))(rollout.view[::8], rollout.noise_word[::8]))
