@@ -24,9 +24,8 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
-    from epistemic.settings import read
-
     from epistemic import report, study
+    from epistemic.settings import read
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
