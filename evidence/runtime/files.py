@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 from pydantic import BaseModel
 
@@ -109,23 +108,12 @@ def _naming(path: Path) -> Iterator[None]:
         raise
 
 
-def write_json(path: str | Path, value: Any, schema: Mapping[str, Any] | None = None) -> Path:
-    """Write plain data as JSON, atomically, validated first where a JSON Schema is given.
-
-    Raises:
-      ValueError: the data does not fit the schema; names the place.
-    """
-    data = plain(value)
-    if schema is not None:
-        error = jsonschema.exceptions.best_match(
-            jsonschema.Draft202012Validator(schema).iter_errors(data)
-        )
-        if error is not None:
-            raise ValueError(f"{Path(path).name} at {error.json_path}: {error.message}")
-    return write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+def write_json(path: str | Path, value: object) -> Path:
+    """Write a value as plain JSON, atomically; see `plain`."""
+    return write_text(path, json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
 
 
-def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
+def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
     """Append one record as one line, in one write: a kill can cut the last line, never another."""
     path = Path(path)
     if not is_first_process():
