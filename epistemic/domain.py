@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from epistemic.logic.constraints import (
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
 from epistemic.logic.oracle import Oracle
-from evidence.runtime.config import Settings, build
+from evidence.runtime.config import Settings, build, settings_folder
 
 
 class PredicateSettings(Settings):
@@ -194,12 +193,11 @@ class Domain:
 
 def built_in(name: str) -> DomainSettings:
     """The settings of a domain that ships: "countries", "rivers"."""
-    folder = files("conf.epistemic.domain")
-    there = sorted(Path(str(file)).stem for file in folder.iterdir() if str(file).endswith(".yaml"))
+    folder = settings_folder() / "epistemic" / "domain"
+    there = sorted(file.stem for file in folder.glob("*.yaml"))
     if name not in there:
         raise ValueError(f"domain={name}: there are {', '.join(there)}")
-    with as_file(folder / f"{name}.yaml") as path:
-        return build(DomainSettings, OmegaConf.load(path), "domain")
+    return build(DomainSettings, OmegaConf.load(folder / f"{name}.yaml"), "domain")
 
 
 def load_domain(settings: DomainSettings) -> Domain:

@@ -41,17 +41,17 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
 
 def _plain(config: DictConfig) -> Any:
-    """The configuration of this run, or of the one that it resumes."""
-    if config.resume is not None:
-        kept = Path(config.resume) / "config.yaml"
+    """The settings of this run, or of the one that it resumes."""
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    if (resume := config.resume) is not None:
+        kept = Path(resume) / "config.yaml"
         if not kept.exists():
             raise ValueError(
-                f"resume={config.resume}: there is no {kept}; is it the output folder of a run?"
+                f"resume={resume}: there is no {kept}; is it the output folder of a run?"
             )
-        return OmegaConf.to_container(OmegaConf.load(kept), resolve=True)
-    plain: Any = OmegaConf.to_container(config, resolve=True)
+        plain = OmegaConf.to_container(OmegaConf.load(kept))
     if (world := plain["evaluation"]["world"]) is not None:
-        plain["evaluation_world"] = _world(world)
+        plain.setdefault("evaluation_world", _world(world))
     return plain
 
 

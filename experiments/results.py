@@ -43,7 +43,7 @@ _SECOND_OPINIONS = {"other_intervals", "spread"}
 def main(arguments: list[str] | None = None) -> None:
     """The command `results`."""
     with errors_in_a_line():
-        _look(_parsed(arguments))
+        _answer(_parsed(arguments))
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -57,7 +57,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _look(asked: argparse.Namespace) -> None:
+def _answer(asked: argparse.Namespace) -> None:
     console, folders = Console(), asked.folder
     if not asked.all:
         console.width = min(_WIDTH, console.width)
@@ -68,7 +68,7 @@ def _look(asked: argparse.Namespace) -> None:
     elif (folders[0] / Results.file).exists() and not below.done:
         _show(folders[0], console, every=asked.all)
     else:
-        _gather(folders[0], below, console, every=asked.all)
+        _show_sweep(folders[0], below, console, every=asked.all)
 
 
 def wing_of(results: Results) -> str:
@@ -186,7 +186,7 @@ def _short(names: list[str]) -> list[str]:
     return own if len(set(own)) == len(own) else names
 
 
-def _gather(folder: Path, below: sweeps.Jobs, console: Console, *, every: bool) -> None:
+def _show_sweep(folder: Path, below: sweeps.Jobs, console: Console, *, every: bool) -> None:
     """All jobs of a multirun, joined where they can be."""
     for state, names in (("failed or unfinished", below.failed), ("missing", below.missing)):
         for name in names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Mapping
 from typing import Literal
 
@@ -11,7 +10,7 @@ import yaml
 from epistemic.results import Four, Ratio
 from evidence import Condition, Measurement
 from evidence.ruling import State, enough_replicates, state_of
-from evidence.runtime.config import Settings, build
+from evidence.runtime.config import Settings, build, settings_folder
 
 Range = tuple[float, float]
 
@@ -41,7 +40,7 @@ class Thesis(Settings):
 
 def load_thesis() -> Thesis:
     """The thesis as configured."""
-    text = importlib.resources.files("conf").joinpath("thesis/epistemic.yaml").read_text("utf-8")
+    text = (settings_folder() / "thesis" / "epistemic.yaml").read_text("utf-8")
     return build(Thesis, yaml.safe_load(text), at="thesis")
 
 

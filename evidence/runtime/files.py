@@ -109,11 +109,11 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def write_json(path: str | Path, value: object) -> Path:
-    """Write `plain` data as JSON, atomically."""
+    """Write a value as plain JSON, atomically; see `plain`."""
     return write_text(path, json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
 
 
-def append_jsonl(path: str | Path, record: object) -> None:
+def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
     """Append one record as one line, in one write: a kill can cut the last line, never another."""
     path = Path(path)
     if not is_first_process():

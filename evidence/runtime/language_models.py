@@ -23,36 +23,17 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
+from evidence.runtime.completions import Failure, Reply, Request, parse
 from evidence.runtime.config import Settings
 from evidence.runtime.files import read_jsonl
-
-
-class Reply(NamedTuple):
-    """What came back for one prompt.
-
-    Attributes:
-      text: the reply as it came, or None after a failure.
-      error: what went wrong, or None.
-      confidence: the probability in [0, 1] of the answer word that the reply begins with, among
-        YES, NO and UNKNOWN, from token log-probabilities; None where it begins otherwise or the
-        endpoint gives none.
-      latency_s: seconds from asking to the last byte, retries included; 0 for cached and recorded.
-      tokens: prompt and completion tokens together, as the endpoint counts them, or None.
-    """
-
-    text: str | None
-    error: str | None = None
-    confidence: float | None = None
-    latency_s: float = 0.0
-    tokens: int | None = None
 
 
 class Model(Protocol):
@@ -197,7 +178,7 @@ class Endpoint:
             pool.shutdown(cancel_futures=True)
 
     def _ask_one(self, prompt: str) -> Reply:
-        body = self._body(prompt)
+        body = self._request(prompt)
         # Two endpoints may serve different models by one name; the local one has none to tell.
         asked = json.dumps([self._settings.base_url, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
@@ -206,120 +187,55 @@ class Endpoint:
         start = time.perf_counter()
         try:
             reply = self._persist(body)
-        except _Failure as failure:
+        except Failure as failure:
             return Reply(None, str(failure), latency_s=time.perf_counter() - start)
         reply = reply._replace(latency_s=time.perf_counter() - start)
         if self._cache is not None:
             self._cache.set(key, tuple(reply))
         return reply
 
-    def _body(self, prompt: str) -> dict[str, Any]:
+    def _request(self, prompt: str) -> Request:
         settings = self._settings
-        body: dict[str, Any] = {
+        body: Request = {
             "model": settings.model,
             "messages": [{"role": "user", "content": prompt}],
             "temperature": settings.temperature,
             "max_tokens": settings.max_tokens,
         }
         if settings.logprobs:
-            body |= {"logprobs": True, "top_logprobs": 20}
+            body["logprobs"], body["top_logprobs"] = True, 20
         if settings.grammar is not None:
             body["grammar"] = settings.grammar
         return body
 
-    def _persist(self, body: Mapping[str, Any]) -> Reply:
+    def _persist(self, body: Request) -> Reply:
         import tenacity
 
         patience = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(self._settings.attempts),
             wait=_pause,
             retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, _Failure) and error.may_pass
+                lambda error: isinstance(error, Failure) and error.may_pass
             ),
             reraise=True,
         )
         return patience(self._post, body)
 
-    def _post(self, body: Mapping[str, Any]) -> Reply:
+    def _post(self, body: Request) -> Reply:
         import httpx
 
         try:
             response = self._client.post("chat/completions", json=body)
         except httpx.TimeoutException:
-            raise _Failure(f"no reply within {self._settings.timeout_s:g} s") from None
+            raise Failure(f"no reply within {self._settings.timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _Failure(f"{type(error).__name__}: {error}") from None
+            raise Failure(f"{type(error).__name__}: {error}") from None
         if response.status_code != 200:
             may_pass = response.status_code in (408, 409, 429) or response.status_code >= 500
             after = _retry_after(response.headers.get("Retry-After"))
             message = f"HTTP {response.status_code}: {response.text[:200]}"
-            raise _Failure(message, may_pass, after)
-        return _parse(response.text)
-
-
-class _Failure(Exception):
-    """One failed try; `may_pass`: another try may succeed, after at least `after_s` seconds."""
-
-    def __init__(self, message: str, may_pass: bool = True, after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.may_pass = may_pass
-        self.after_s = after_s
-
-
-def _parse(text: str) -> Reply:
-    """The reply in a response's body.
-
-    Proxies and providers answer 200 with an HTML page or an error object, so that anything but a
-    completion counts as a failed try.
-    """
-    try:
-        value = json.loads(text)
-        choice = value["choices"][0]
-        content = choice["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        raise _Failure(f"not a chat completion: {text[:200]!r}") from None
-    if not isinstance(content, str):
-        raise _Failure(f"a completion without text: {text[:200]!r}")
-    return Reply(content, confidence=_confidence(choice), tokens=_tokens(value))
-
-
-def _confidence(choice: Mapping[str, Any]) -> float | None:
-    """The reply's first token's share of the probability of all first tokens that begin an answer.
-
-    P(the answer | it answers YES, NO or UNKNOWN), as far as the endpoint lists likely tokens. Read
-    before the grammar, so that a constrained reply is not certain of what it was forced to say.
-    """
-    try:
-        first = choice["logprobs"]["content"][0]
-        listed = {entry["token"]: float(entry["logprob"]) for entry in first["top_logprobs"]}
-        listed[first["token"]] = float(first["logprob"])
-        said = _begins(first["token"])
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    if said is None:
-        return None
-    weight = dict.fromkeys(_ANSWERS, 0.0)
-    for token, logprob in listed.items():
-        if (answer := _begins(token)) is not None:
-            weight[answer] += math.exp(min(logprob, 0.0))
-    total = sum(weight.values())
-    return weight[said] / total if total > 0 else None
-
-
-_ANSWERS = ("YES", "NO", "UNKNOWN")
-
-
-def _begins(token: str) -> str | None:
-    """The answer word that a token begins."""
-    piece = token.strip(" *\"'").upper()
-    matches = [word for word in _ANSWERS if piece and word.startswith(piece)]
-    return matches[0] if matches else None
-
-
-def _tokens(value: Mapping[str, Any]) -> int | None:
-    usage = value.get("usage")
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if isinstance(total, int) else None
+            raise Failure(message, may_pass, after)
+        return parse(response.text)
 
 
 # A server that asks for an hour would stop a run; longer waits are cut.

@@ -1,4 +1,5 @@
 import errno
+import json
 import math
 import os
 
@@ -53,6 +54,11 @@ def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space left") as caught:
             write(tmp_path / "kept.json", {} if write is files.append_jsonl else "text")
         assert caught.value.filename == str(tmp_path / "kept.json")
+
+
+def test_what_is_no_number_is_null_in_json(tmp_path):
+    path = files.write_json(tmp_path / "results.json", {"x": math.nan})
+    assert json.loads(path.read_text()) == {"x": None}
 
 
 def test_jsonl_grows_by_whole_lines(tmp_path):
