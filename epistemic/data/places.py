@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from epistemic.data.make import BASE
-from epistemic.logic.graph import LABEL, TYPE, literal
+from epistemic.logic.graph import LABEL, TYPE
+from epistemic.logic.terms import literal
 from evidence.runtime.files import write_text
 
 

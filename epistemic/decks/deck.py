@@ -71,10 +71,10 @@ def _classes_to_spare(domain: Domain) -> np.ndarray:
     triples, ids = domain.graph.triples, domain.graph.ids
     needed = {name for rule in domain.constraints.rules for name in rule.classes}
     needed |= domain.constraints.complete
-    supers = domain.constraints.superclasses()
+    supers = domain.constraints.hierarchy.above
     classes = {
         ids[name]
-        for name in domain.constraints.disjoint_classes()
+        for name in domain.constraints.hierarchy.apart
         if name in ids and not needed & supers.get(name, {name})
     }
     spared = (triples[:, 1] == ids[TYPE]) & np.isin(triples[:, 2], sorted(classes))

@@ -16,7 +16,7 @@ import numpy as np
 from epistemic.decks.families import NOTHING, OF_OBJECTS, BySubject, Cell, Families, among
 from epistemic.decks.layouts import LAYOUTS, USUAL_WEIGHT, WEIGHTS
 from epistemic.domain import Domain
-from epistemic.logic.alone import Alone, AloneJudge, contradiction
+from epistemic.logic.alone import Alone, AloneJudge, CardArrays, contradiction
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.lookup import Verdict
@@ -233,7 +233,7 @@ class Drawer(Families):
         facts, holds = self._arranged(jobs, job[rows], facts[rows], holds[rows])
         claims, job, keys = claims[rows], job[rows], keys[rows]
         which = np.array([number for number, _ in jobs], np.int32)[job]
-        alone = self.alone.judge(self._rule_set[which], facts, holds, claims)
+        alone = self.alone.judge(self._rule_set[which], CardArrays(facts, holds, claims))
         proved = self._proved(jobs, job, alone)
         fresh, kept = {}, [self.taken]
         for i, (number, label) in enumerate(jobs):
@@ -268,7 +268,7 @@ class Drawer(Families):
         alone = AloneJudge(self.domain.graph, self.constraints, axioms, sorted(used - {-1}))
         if self.cells:
             # Earlier cards' proofs name places in these.
-            alone.names, alone.sayings = self.alone.names, self.alone.sayings
+            alone.names, alone.relations = self.alone.names, self.alone.relations
         return alone
 
     def _keys(self, claims: np.ndarray) -> np.ndarray:

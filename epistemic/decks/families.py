@@ -14,18 +14,26 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.decks.layouts import LAYOUTS, Layout
-from epistemic.domain import Domain, Predicate
-from epistemic.logic.compilation import allowed_terms
-from epistemic.logic.constraints import BOUNDS, Constraint, inverse_name, symmetric_name
+from epistemic.domain import Domain
+from epistemic.logic.constraints import inverse_name, symmetric_name
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import TYPE, Graph
+from epistemic.logic.kinds import Constraint, ValueConstraint
 from epistemic.logic.oracle import Oracle
+from epistemic.predicates import Predicate
 
 OF_OBJECTS = ("inverse_functional", "negated_of")
 """Families whose cards are about objects, to which one subject belongs."""
 
 _FLIPPED = ("functional", "inverse_functional", "negated", "negated_of", "asymmetric")
-_VALUE_KINDS = ("datatype", "in", *BOUNDS)
+_VALUE_KINDS = (
+    "datatype",
+    "in",
+    "min_inclusive",
+    "min_exclusive",
+    "max_inclusive",
+    "max_exclusive",
+)
 # With fewer subjects than this in common, two predicates can't share a card.
 _SHARED_SUBJECTS = 5
 
@@ -208,7 +216,7 @@ class Families:
     def _flips(self, predicate: Predicate) -> int:
         """The predicate by which the other way round says the same, where rules say so; or -1."""
         said = {name for _, names in predicate.rules for name in names}
-        for iri, swapped in self.constraints.sayings(predicate.iri):
+        for iri, swapped in self.constraints.synonyms(predicate.iri):
             ways = {inverse_name(predicate.iri, iri), inverse_name(iri, predicate.iri)}
             if iri == predicate.iri:
                 ways = {symmetric_name(iri)}
@@ -234,7 +242,7 @@ class Families:
         self, predicate: Predicate, family: str, subjects: np.ndarray, *barred: str
     ) -> Predicate | None:
         """Another predicate that these subjects have, drawn from those that most of them have."""
-        same = {iri for iri, _ in self.constraints.sayings(predicate.iri)}
+        same = {iri for iri, _ in self.constraints.synonyms(predicate.iri)}
         ours = self._marked(subjects)
         shared = {
             other.name: int(ours[self.relation(other.iri).there.subjects].sum())
@@ -263,12 +271,12 @@ class Families:
         rules = _usual_rules(predicate)
         return Cell(predicate, "less_than", "less_than", relations, rules, matched="claim")
 
-    def _value(self, predicate: Predicate, rule: Constraint) -> Cell | None:
+    def _value(self, predicate: Predicate, rule: ValueConstraint) -> Cell | None:
         """Claims of values that a rule forbids: another predicate's, as long as allowed ones."""
         spoken = [entry for entry in predicate.rules if entry[1][0] == rule.name]
         if not spoken:
             return None
-        forbidden = ~allowed_terms(self.domain.graph, rule)
+        forbidden = ~rule.allowed(self.domain.graph)
         mine = self.relation(predicate.iri)
         lengths = np.unique(self.lengths(mine.there.triples[:, 2]))
         usual = self._marked(mine.there.triples[:, 2])
@@ -326,7 +334,7 @@ class Families:
         stated = self.relation(TYPE)
         types = stated.there.triples
         below = {child for child, _ in self.constraints.subclass}
-        for name, apart in sorted(self.constraints.disjoint_classes().items()):
+        for name, apart in sorted(self.constraints.hierarchy.apart.items()):
             if not apart or name not in self.ids:
                 continue
             claimed = self.ids[name]
@@ -343,7 +351,7 @@ class Families:
             cell = Cell(self.domain.type, "disjoint", "disjoint", relations, rules, claimed=claimed)
             narrower = [
                 self.ids[child]
-                for child, supers in self.constraints.superclasses().items()
+                for child, supers in self.constraints.hierarchy.above.items()
                 if name in supers and child != name and child in self.ids
             ]
             low = BySubject(types[np.isin(types[:, 2], narrower)])
@@ -368,7 +376,7 @@ class Families:
 
     def _classes_differ(self, one: Predicate, other: Predicate) -> bool:
         first, second = self.class_of(one), self.class_of(other)
-        apart = self.constraints.disjoint_classes()
+        apart = self.constraints.hierarchy.apart
         return first is not None and second in apart.get(first, frozenset())
 
     def class_of(self, predicate: Predicate) -> str | None:

@@ -23,10 +23,12 @@ from epistemic.decks.deck import CardSettings, Deck, counts, deck_graph
 from epistemic.decks.drawing import Drawer
 from epistemic.decks.families import Cell
 from epistemic.decks.wording import Wording
-from epistemic.domain import Domain, Predicate
+from epistemic.domain import Domain
 from epistemic.logic.draws import Draws
-from epistemic.logic.graph import LABEL, TYPE, Graph, value_of
+from epistemic.logic.graph import LABEL, TYPE, Graph
 from epistemic.logic.lookup import Verdict
+from epistemic.logic.terms import Scale, value_of
+from epistemic.predicates import Predicate
 from evidence.runtime.config import Settings
 
 NEAREST = 8
@@ -122,7 +124,7 @@ class Near:
 def _near_numbers(graph: Graph, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of places of numbers less than a tenth of the lesser apart; 1 - gap / tenth."""
     read = [value_of(graph.terms[value]) for value in values.tolist()]
-    places = np.array([i for i, (kind, _) in enumerate(read) if kind == 1], int)
+    places = np.array([i for i, (scale, _) in enumerate(read) if scale == Scale.NUMBER], int)
     numbers = np.array([float(read[i][1]) for i in places.tolist()])
     order = np.argsort(numbers, kind="stable")
     places, numbers = places[order], numbers[order]

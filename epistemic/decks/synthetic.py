@@ -9,11 +9,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epistemic.domain import Domain, PredicateSettings, spoken
+from epistemic.domain import Domain
 from epistemic.logic.compilation import with_vocabulary
-from epistemic.logic.constraints import Constraint, Constraints
+from epistemic.logic.constraints import Constraints
 from epistemic.logic.draws import Draws
-from epistemic.logic.graph import TYPE, Graph, literal
+from epistemic.logic.graph import TYPE, Graph
+from epistemic.logic.kinds import (
+    Asymmetric,
+    Constraint,
+    Datatype,
+    Disjoint,
+    In,
+    InverseFunctional,
+    Irreflexive,
+    LessThan,
+    MaxCount,
+    MaxExclusive,
+    MaxInclusive,
+    MinExclusive,
+    MinInclusive,
+    ValueClass,
+)
+from epistemic.logic.terms import literal
+from epistemic.predicates import PredicateSettings, in_words
 
 BASE = "https://example.org/synthetic#"
 _PER_RIVER = 17
@@ -47,29 +65,29 @@ def constraints() -> Constraints:
     river, water, country, zone, station, tide = (BASE + name for name in _CLASSES)
     integer = "http://www.w3.org/2001/XMLSchema#integer"
     zones = tuple(sorted(_zone(i) for i in range(_ALLOWED_ZONES)))
-    rules = [
-        Constraint("max_count", BASE + "mouth", ("1",), (river,)),
-        Constraint("class", BASE + "mouth", (water,), (river,)),
-        Constraint("max_count", BASE + "length", ("1",), (river,)),
-        Constraint("datatype", BASE + "length", (integer,), (river,)),
-        Constraint("min_exclusive", BASE + "length", (literal(0),), (river,)),
-        Constraint("less_than", BASE + "mouthElevation", (BASE + "sourceElevation",), (river,)),
-        Constraint("class", BASE + "country", (country,), (river,)),
-        Constraint("max_count", BASE + "tributaryOf", ("1",), (river,)),
-        Constraint("asymmetric", BASE + "tributaryOf"),
-        Constraint("min_inclusive", BASE + "width", (literal(2_000),), (river,)),
-        Constraint("max_inclusive", BASE + "width", (literal(6_000),), (river,)),
-        Constraint("min_exclusive", BASE + "flow", (literal(300),), (river,)),
-        Constraint("max_exclusive", BASE + "flow", (literal(800),), (river,)),
-        Constraint("in", BASE + "zone", zones, (river,)),
-        Constraint("inverse_functional", BASE + "station"),
-        Constraint("irreflexive", BASE + "meets"),
-        Constraint("disjoint", country, (river,)),
-        Constraint("disjoint", river, (water,)),
-        Constraint("disjoint", river, (station,)),
-        Constraint("disjoint", station, (zone,)),
-        Constraint("class", BASE + "zone", (zone,), (river,)),
-        Constraint("class", BASE + "station", (station,), (river,)),
+    rules: list[Constraint] = [
+        MaxCount(BASE + "mouth", ("1",), (river,)),
+        ValueClass(BASE + "mouth", (water,), (river,)),
+        MaxCount(BASE + "length", ("1",), (river,)),
+        Datatype(BASE + "length", (integer,), (river,)),
+        MinExclusive(BASE + "length", (literal(0),), (river,)),
+        LessThan(BASE + "mouthElevation", (BASE + "sourceElevation",), (river,)),
+        ValueClass(BASE + "country", (country,), (river,)),
+        MaxCount(BASE + "tributaryOf", ("1",), (river,)),
+        Asymmetric(BASE + "tributaryOf"),
+        MinInclusive(BASE + "width", (literal(2_000),), (river,)),
+        MaxInclusive(BASE + "width", (literal(6_000),), (river,)),
+        MinExclusive(BASE + "flow", (literal(300),), (river,)),
+        MaxExclusive(BASE + "flow", (literal(800),), (river,)),
+        In(BASE + "zone", zones, (river,)),
+        InverseFunctional(BASE + "station"),
+        Irreflexive(BASE + "meets"),
+        Disjoint.of(country, river),
+        Disjoint.of(river, water),
+        Disjoint.of(river, station),
+        Disjoint.of(station, zone),
+        ValueClass(BASE + "zone", (zone,), (river,)),
+        ValueClass(BASE + "station", (station,), (river,)),
     ]
     return Constraints(
         tuple(sorted(rules)),
@@ -211,7 +229,7 @@ def synthetic_domain(triples: int, seed: int = 0) -> Domain:
         "sourceElevation": {"unit": "m"},
     }
     predicates = {
-        name: spoken(
+        name: in_words(
             name,
             PredicateSettings(iri=BASE + name, **said.get(name, {})),
             made.constraints,

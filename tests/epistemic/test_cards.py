@@ -21,9 +21,9 @@ from epistemic.domain import DomainSettings, built_in, degrade, load_domain
 from epistemic.logic.alone import judge_cards
 from epistemic.logic.constraints import read_constraints
 from epistemic.logic.draws import Draws
-from epistemic.logic.graph import literal
 from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.terms import literal
 
 
 def named(name: str):

@@ -10,8 +10,9 @@ import pytest
 from epistemic.decks.near_miss import Near, NearMissSettings, make_near_misses
 from epistemic.domain import built_in, load_domain
 from epistemic.logic.alone import judge_cards
-from epistemic.logic.graph import LABEL, Graph, literal
+from epistemic.logic.graph import LABEL, Graph
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.terms import literal
 
 X = "http://x/"
 
