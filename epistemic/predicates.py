@@ -33,10 +33,17 @@ class PredicateSettings(Settings):
 
 
 class Rule(NamedTuple):
-    """A sentence and the names of the constraints that it puts into words."""
+    """What may not be said, in a sentence.
+
+    Attributes:
+      sentence: of it.
+      constraints: names of those that the sentence puts into words.
+      in_every_card: whether it stands in all cards about its predicate, or in some of its own.
+    """
 
     sentence: str
     constraints: tuple[str, ...]
+    in_every_card: bool = True
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,8 @@ def _rules(
     for rule in constraints.of(iri):
         sentence = sentences.get(rule.kind) or rule.say(words)
         if sentence:
-            rules.append(Rule(sentence, (rule.name, *rule.also_said(constraints.rules))))
+            names = (rule.name, *rule.also_said(constraints.rules))
+            rules.append(Rule(sentence, names, rule.joins_every_card))
     if iri in constraints.symmetric:
         default = f"If one thing is {article(label)} {label} of another, then so is the other."
         rules.append(Rule(sentences.get("symmetric", default), (symmetric_name(iri),)))

@@ -203,7 +203,7 @@ class Study:
         }
         write_cards(self._folder / f"{name}.jsonl", cards)
         write_json(self._folder / f"{name}.json", about)
-        if leakage["refused"]:
+        if leakage.refused:
             raise ValueError(
                 f"{name}.jsonl gives its labels away by wording alone and is refused; see "
                 f"leakage_audit in {self._folder / name}.json"

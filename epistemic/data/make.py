@@ -208,6 +208,7 @@ def _river_block(
         if others
     ]
     homes = [country for country in river.countries if country in codes]
+    source, mouth = source or "", mouth or ""
     return _block(
         _local("river", name),
         "River",
@@ -217,8 +218,8 @@ def _river_block(
             (":mouth", [":" + _local("water", water)] if water else []),
             (":tributaryOf", [":" + _local("river", main)] if main else []),
             (":length", [str(length)] if length else []),
-            (":sourceCountry", [f":country-{codes[c]}" for c in [source] if c in codes]),
-            (":mouthCountry", [f":country-{codes[c]}" for c in [mouth] if c in codes]),
+            (":sourceCountry", [f":country-{codes[source]}"] if source in codes else []),
+            (":mouthCountry", [f":country-{codes[mouth]}"] if mouth in codes else []),
             (":country", [f":country-{codes[c]}" for c in homes]),
             ("rdfs:comment", [_text(comment) for comment in comments]),
         ],

@@ -267,7 +267,7 @@ def contradiction(constraint: str) -> str:
     """The kind of card that breaks the constraint of that name, such as "C_functional"."""
     name = constraint.split("(")[0]
     kind = KINDS.get(name)
-    return f"C_{name if kind is None else kind.card_kind}"
+    return f"C_{(kind and kind.card_kind) or name}"
 
 
 def _place(entries: list[str], entry: str) -> int:

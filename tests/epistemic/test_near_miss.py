@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from epistemic.decks.near_miss import Near, NearMissSettings, make_near_misses
+from epistemic.decks.near_miss import NearMissSettings, make_near_misses
+from epistemic.decks.nearness import near_values
 from epistemic.domain import built_in, load_domain
 from epistemic.logic.alone import judge_cards
 from epistemic.logic.graph import LABEL, Graph
@@ -85,7 +86,7 @@ def test_what_is_near_shares_surroundings_or_name():
         *((f"s-{town}", "home", town) for town in ("koln", "bonn", "cairo", "giza", "reim")),
     ]  # fmt: skip
     graph = Graph.from_triples((X + s, X + p, X + o) for s, p, o in texts)
-    near = Near(graph, graph.ids[X + "home"], single=[graph.ids[X + "in"]])
+    near = near_values(graph, graph.ids[X + "home"], single=[graph.ids[X + "in"]])
     assert set(near.by_kind) >= {"neighbours", "region"}
     pairs = {
         kind: {tuple(graph.label(v) for v in pair) for pair in found.tolist()}
@@ -103,7 +104,7 @@ def test_names_count_where_surroundings_say_nothing():
     texts = [(X + name, LABEL, f'"{label}"') for name, label in names.items()]
     texts += [(f"{X}s{name}", X + "capital", X + name) for name in names]
     graph = Graph.from_triples(texts)
-    near = Near(graph, graph.ids[X + "capital"], single=[])
+    near = near_values(graph, graph.ids[X + "capital"], single=[])
     kind, score = near.nearest([graph.ids[X + "a"]], graph.ids[X + "b"])
     assert kind == "name" and score > 0.5
     assert near.nearest([graph.ids[X + "a"]], graph.ids[X + "c"])[1] < 0.5
@@ -112,7 +113,7 @@ def test_names_count_where_surroundings_say_nothing():
 def test_far_numbers_are_not_near():
     numbers = [100, 109, 111, 500]
     graph = Graph.from_triples((f"{X}s{n}", X + "p", literal(n)) for n in numbers)
-    near = Near(graph, graph.ids[X + "p"], single=[])
+    near = near_values(graph, graph.ids[X + "p"], single=[])
     assert set(near.by_kind) == {"number"}
     pairs = {tuple(int(graph.label(v)) for v in pair) for pair in near.by_kind["number"][0]}
     assert pairs == {(100, 109), (109, 100), (109, 111), (111, 109)}

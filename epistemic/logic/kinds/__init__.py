@@ -25,11 +25,12 @@ from epistemic.logic.kinds.values import (
     MinInclusive,
 )
 
+# In the order in which cards that break them are drawn: those that a graph feeds least come first.
 KINDS: dict[str, type[Constraint]] = {
     kind.kind: kind
     for kind in (
-        MaxCount, InverseFunctional, Asymmetric, Irreflexive, LessThan, ValueClass, Disjoint,
-        Negative, Datatype, In, MinInclusive, MinExclusive, MaxInclusive, MaxExclusive,
+        Irreflexive, Asymmetric, LessThan, Datatype, In, MinInclusive, MinExclusive, MaxInclusive,
+        MaxExclusive, ValueClass, MaxCount, InverseFunctional, Negative, Disjoint,
     )
 }  # fmt: skip
 

@@ -46,35 +46,35 @@ class Constraint:
 
     Class attributes:
       kind: the kind's name, as in settings and in constraints' names.
-      card_kind: what a card that breaks it is called.
+      card_kind: what a card that breaks it is called, where not by the kind's name.
+      card_family: the layouts of cards that are drawn to break it, where it has some of its own.
       parameter: the SHACL parameter that states it, if one does.
       axiom: the OWL class of the properties that keep it, if there is one.
       axiom_value: its value where OWL states it.
       names_in_value: whether its value names properties or classes.
       terms_in_value: whether its value names terms of the graph.
       allows_one_subject: whether a value has one subject at most.
+      is_of_numbers: whether it asks for numbers and their like.
       joins_every_card: whether it is said in every card about its property; what it asks of
         single values is said in cards of its own alone.
     """
 
     kind: ClassVar[str]
-    card_kind: ClassVar[str]
+    card_kind: ClassVar[str] = ""
+    card_family: ClassVar[str] = ""
     parameter: ClassVar[rdflib.URIRef | None] = None
     axiom: ClassVar[rdflib.URIRef | None] = None
     axiom_value: ClassVar[tuple[str, ...]] = ()
     names_in_value: ClassVar[bool] = False
     terms_in_value: ClassVar[bool] = False
     allows_one_subject: ClassVar[bool] = False
+    is_of_numbers: ClassVar[bool] = False
     joins_every_card: ClassVar[bool] = True
 
     predicate: str
     value: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
-
-    def __init_subclass__(cls) -> None:
-        if hasattr(cls, "kind") and "card_kind" not in vars(cls):
-            cls.card_kind = cls.kind
 
     def __lt__(self, other: Constraint) -> bool:
         return self._key < other._key
@@ -132,6 +132,19 @@ class Constraint:
     def value_class(self) -> str | None:
         """The class that every value of the property has, where it asks for one."""
         return None
+
+    @property
+    def greater(self) -> str | None:
+        """IRI of the property whose values must be greater, if there is one."""
+        return None
+
+    def follows_from(self, rules: Iterable[Constraint]) -> bool:
+        """Whether others on its property say as much already."""
+        return False
+
+    def allowed(self, graph: Graph) -> np.ndarray:
+        """bool[terms]: the graph's terms that are allowed as values, one by one."""
+        return np.ones(len(graph.terms), bool)
 
     # Read.
 
@@ -246,7 +259,9 @@ class Constraint:
 class ValueConstraint(Constraint):
     """A constraint on single values: each term that is allowed has a trait, which rows ask for."""
 
-    joins_every_card: ClassVar[bool] = False
+    card_family = "value"
+    is_of_numbers = True
+    joins_every_card = False
 
     @property
     def test(self) -> tuple[str, tuple[str, ...]]:
@@ -258,7 +273,6 @@ class ValueConstraint(Constraint):
         raise NotImplementedError
 
     def allowed(self, graph: Graph) -> np.ndarray:
-        """bool[terms]: the graph's terms that are allowed as values."""
         if self.test not in graph.columns:
             graph.columns[self.test] = self._allowed(graph)
         return graph.columns[self.test]

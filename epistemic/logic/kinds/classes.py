@@ -26,6 +26,7 @@ class ValueClass(Constraint):
     """
 
     kind = "class"
+    card_family = "class"
     parameter: ClassVar[rdflib.URIRef | None] = SH["class"]
     names_in_value = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import rdflib
@@ -96,6 +96,7 @@ class Asymmetric(Constraint):
     """owl:AsymmetricProperty: never both ways round, nor from a thing to itself."""
 
     kind = "asymmetric"
+    card_family = "asymmetric"
     axiom = OWL.AsymmetricProperty
 
     def add_rows(self, tables: Tables, target: int, broken: np.ndarray) -> None:
@@ -126,7 +127,11 @@ class Irreflexive(Constraint):
     """owl:IrreflexiveProperty: nothing has itself as its value."""
 
     kind = "irreflexive"
+    card_family = "irreflexive"
     axiom = OWL.IrreflexiveProperty
+
+    def follows_from(self, rules: Iterable[Constraint]) -> bool:
+        return any(isinstance(rule, Asymmetric) for rule in rules)
 
     def add_rows(self, tables: Tables, target: int, broken: np.ndarray) -> None:
         tables.add_row(self.name, self.predicate, Demand.OTHER)
@@ -152,12 +157,12 @@ class LessThan(Constraint):
     """sh:lessThan: every value is less than every value of another property."""
 
     kind = "less_than"
+    card_family = "less_than"
     parameter = SH.lessThan
     names_in_value = True
 
     @property
     def greater(self) -> str:
-        """IRI of the property whose values are greater."""
         return self.value[0]
 
     def add_rows(self, tables: Tables, target: int, broken: np.ndarray) -> None:
