@@ -41,15 +41,6 @@ class Proposals(NamedTuple):
         """All of these, one after the other."""
         return Proposals(*map(np.concatenate, zip(*parts, strict=True)))
 
-    @staticmethod
-    def blank(size: int) -> Proposals:
-        """Cards that say nothing yet."""
-        return Proposals(
-            np.full((size, _MOST_FACTS, 3), -1, np.int32),
-            np.zeros((size, _MOST_FACTS), np.int8),
-            np.zeros((size, 3), np.int32),
-        )
-
 
 class Chosen(NamedTuple):
     """Names of roles that aren't left to the layout.
@@ -105,7 +96,7 @@ class Proposer:
         """
         bound = self._bound(cell, label, size)
         if bound is None:
-            return Proposals.blank(0)
+            return _blank(0)
         roles, whole = bound
         names = np.stack([self.sources.readers_names[column] for column in roles.values()])
         names.sort(axis=0)
@@ -152,7 +143,7 @@ class Proposer:
         self, cell: Cell, label: str, roles: Mapping[str, np.ndarray], size: int
     ) -> Proposals:
         """The layout's facts and the claim, of what the roles stand for."""
-        facts, holds, claims = Proposals.blank(size)
+        facts, holds, claims = _blank(size)
         claimed = cell.relations["+" if "+" in cell.relations else "k"].predicate
         shown = [slot for slot in cell.layouts[label] if slot[0] != "?"]
         for k, (what, s, o) in enumerate(shown):
@@ -203,6 +194,15 @@ class Proposer:
         name = self.sources.class_of(beside if other else cell.predicate)
         assert name is not None
         return self.sources.ids[name]
+
+
+def _blank(size: int) -> Proposals:
+    """Cards that say nothing yet."""
+    return Proposals(
+        np.full((size, _MOST_FACTS, 3), -1, np.int32),
+        np.zeros((size, _MOST_FACTS), np.int8),
+        np.zeros((size, 3), np.int32),
+    )
 
 
 def _is_unknown(cell: Cell, label: str, s: str, o: str) -> bool:
