@@ -158,8 +158,8 @@ class Wording:
         """All cards' sentences, and their facts and claims as data."""
         facts, claims = shuffled.facts, shuffled.claims
         templates = shuffled.choice.question.tolist()
-        questions = self._questions(claims, templates)
-        sentences, surface = self._sentences(facts, shuffled.holds, shuffled.choice.fact)
+        questions = self.questions(claims, templates)
+        sentences, surface = self.sentences(facts, shuffled.holds, shuffled.choice.fact)
         return _Texts(
             questions,
             templates,
@@ -190,16 +190,22 @@ class Wording:
 
         return [_Reason(kind(i), known.explain(judgement, i)) for i in range(len(claims))]
 
-    def _questions(self, claims: np.ndarray, template: list[int]) -> list[str]:
-        """Each claim as a question."""
+    def questions(self, claims: np.ndarray, template: list[int]) -> list[str]:
+        """Each claim as a question, in its predicate's template of that number."""
         places = self._place[claims[:, 1]].tolist()
         asks = [self._asks[place][i] for place, i in zip(places, template, strict=True)]
         return [ask(s, o) for ask, s, o in zip(asks, *self._names(claims), strict=True)]
 
-    def _sentences(
+    def sentences(
         self, facts: np.ndarray, holds: np.ndarray, word: np.ndarray
     ) -> tuple[list[str], list[int]]:
-        """Each fact as text, and the number of the template that it uses."""
+        """Each fact as text, and the number of the template that it uses.
+
+        Args:
+          facts: i32[F, 3].
+          holds: bool[F], stated or denied.
+          word: i64[F], any number; what is left of it by how many templates there are chooses one.
+        """
         place, denied = self._place[facts[:, 1]], 1 - holds
         choice = word % self._counts[place, denied]
         surface = ((2 * place + denied + 1) * _TEMPLATES + choice).tolist()

@@ -7,10 +7,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from epistemic.decks.near_miss import NearMissSettings, make_near_misses
+from epistemic.decks.near_miss import (
+    NearMissSettings,
+    NearValues,
+    make_near_misses,
+    near_cells,
+    nearest,
+)
 from epistemic.decks.nearness import near_values
 from epistemic.domain import built_in, load_domain
 from epistemic.logic.alone import judge_cards
+from epistemic.logic.draws import Draws
 from epistemic.logic.graph import LABEL, Graph
 from epistemic.logic.oracle import Oracle
 from epistemic.logic.terms import literal
@@ -46,6 +53,65 @@ def test_no_near_miss_is_true(made):
     verdicts = domain.oracle.judge([card.claim for card in asked]).verdict
     complete = [domain.by_iri[card.claim.pred].complete for card in asked]
     assert all(v == 0 or (v == 1 and open_) for v, open_ in zip(verdicts, complete, strict=True))
+
+
+def test_a_near_miss_differs_from_a_truth_in_one_term(made):
+    """In what is claimed; and the two are as near as the card says."""
+    domain, deck = made
+    graph, oracle = domain.graph, domain.oracle
+    functional = 0
+    for card in deck.cards:
+        if card.label == "E":
+            continue
+        subject, number, claimed = (graph.ids[term] for term in card.claim)
+        spoken = oracle.compiled.by_predicate[number]
+        true = spoken[spoken[:, 0] == subject, 2].tolist()
+        assert true and claimed not in true
+        if card.kind == "C_functional":
+            stated = [fact for fact in card.stated if fact.holds and fact.subj == card.claim.subj]
+            (beside,) = [fact for fact in stated if fact.pred == card.claim.pred]
+            assert graph.ids[beside.obj] in true
+            functional += 1
+    assert functional > 5
+
+
+def test_what_is_claimed_is_near_what_is_true_for_every_label(staff_sources):
+    cells = near_cells(staff_sources, staff_sources.predicates(None), Draws(0))
+    assert [(c.predicate.name, c.family) for c in cells] == [
+        ("boss", "functional"), ("badge", "inverse_functional"),
+        ("knows", "negated"), ("age", "functional"),
+    ]  # fmt: skip
+    values = NearValues.of(staff_sources, cells)
+    for cell in cells:
+        number = cell.relations["+"].predicate
+        tables = [pairs.of.tolist() for pairs in values.near[number].by_kind.values()]
+        near = {tuple(pair) for table in tables for pair in table}
+        truth = set(map(tuple, staff_sources.truth[number].triples.tolist()))
+        for label in "ECU":
+            what, subject, value = cell.layouts[label][0]
+            roles, there, _ = values.choose(cell, label, 50, Draws(1))
+            assert there.all() and set(roles) == {"o", value if what == "+" else subject}
+            claimed = roles["o"].tolist()
+            if what == "+":
+                assert set(zip(roles[value].tolist(), claimed, strict=True)) <= near
+                continue
+            # Somebody has a value that is near the claimed one.
+            for who, claim in zip(roles[subject].tolist(), claimed, strict=True):
+                assert any(s == who and (o, claim) in near for s, _, o in truth)
+
+
+def test_ages_are_near_within_a_tenth(staff_sources):
+    cells = near_cells(staff_sources, staff_sources.predicates(["age"]), Draws(0))
+    values = NearValues.of(staff_sources, cells)
+    claim = (X + "p0", X + "age", literal(21))
+    # 20 and 21 are 1 apart, of a tenth of 20.
+    assert nearest(staff_sources, values, claim) == ("number", pytest.approx(0.5))
+    assert nearest(staff_sources, values, (*claim[:2], literal(22))) == ("", 0.0)
+
+
+def test_without_a_claim_that_can_be_false_there_are_no_near_misses(staff_sources):
+    with pytest.raises(ValueError, match="staff: near misses need a predicate with one value"):
+        near_cells(staff_sources, staff_sources.predicates(["office"]), Draws(0))
 
 
 def test_every_way_of_being_near_is_drawn(made):
