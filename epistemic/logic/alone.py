@@ -60,7 +60,7 @@ class Alone:
       verdict: i8[n] of `Verdict`.
       rule: i32[n], the broken constraint's place in `AloneJudge.names`, or -1.
       clash: i32[n, 3], the triple that entails or clashes: subject and object are terms of the
-        table, the middle is a place in `AloneJudge.sayings`; -1 where there is none.
+        table, the middle is a place in `AloneJudge.relations`; -1 where there is none.
       stated: bool[n], whether a fact says the claim itself.
     """
 
