@@ -1,50 +1,40 @@
-"""How much good and bad knowledge does one sample leave?
-
-python -m experiments.kubku budget=smoke
-"""
+"""How much good and bad knowledge does one sample leave?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import hydra
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from evidence.runtime import devices
-from evidence.runtime.command import errors_in_a_line
+from evidence.runtime import command
+
+from .shown import show, show_files
 
 
-@hydra.main(config_path="../conf/kubku", config_name="config", version_base="1.3")
-def main(config: DictConfig) -> None:
-    """Compose, run, save."""
-    folder = Path(config.resume or HydraConfig.get().runtime.output_dir)
-    with errors_in_a_line(f"resume={folder}"):
-        run(config, folder)
+def main() -> None:
+    """The command `kubku`."""
+    command.main("kubku", __doc__, run, go_on="resume")
 
 
-def run(config: DictConfig, folder: Path) -> None:
-    """Run the study in its output folder."""
-    console = Console()
-    plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
-    devices.configure(plain["compilation_cache"])
+def run(config: DictConfig, folder: Path, console: Console) -> None:
+    """One study, or one stage of it, in its output folder."""
+    from evidence.runtime import devices, files
+
+    devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
     from kubku import report, study
     from kubku.settings import read
 
+    plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
+    console.quiet = not files.is_first_process()
     if not settings.writes_results:
-        for path in study.run_stage(settings, folder, console):
-            console.print(f"Written: {path}", soft_wrap=True)
+        show_files(study.run_stage(settings, folder, console), console)
         return
     results = study.run(settings, folder, console)
-    console.print(report.summary(results))
-    for warning in results.warnings:
-        console.print(warning, style="yellow", markup=False)
-    console.print(f"The thesis: {results.thesis}", markup=False)
-    console.print(f"The page: {folder / 'report.html'}", soft_wrap=True)
+    show(results, report.summary(results), folder / "report.html", console)
 
 
 if __name__ == "__main__":

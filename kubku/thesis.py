@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from importlib import resources
 from typing import Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ import yaml
 from evidence import stats
 from evidence.measurement import Measurement
 from evidence.ruling import Condition, Ruling, State, enough_replicates, rule, state_of
-from evidence.runtime.config import Settings, build
+from evidence.runtime.config import Settings, build, settings_folder
 from kubku.results import Comparison
 
 RESAMPLES = 2000
@@ -31,7 +30,7 @@ class Thesis(Settings):
 
 def declared() -> Thesis:
     """The thesis as it stands in `conf/thesis/kubku.yaml`."""
-    text = resources.files("conf").joinpath("thesis/kubku.yaml").read_text()
+    text = (settings_folder() / "thesis" / "kubku.yaml").read_text("utf-8")
     return build(Thesis, yaml.safe_load(text), "thesis")
 
 
