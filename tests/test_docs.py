@@ -106,11 +106,6 @@ def test_links_of_the_front_door_lead_somewhere():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_the_front_door_is_short():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 1000 and len(text.splitlines()) <= 130
-
-
 def test_the_citation_has_what_its_format_requires():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0"
