@@ -42,10 +42,13 @@ nitpick_ignore_regex = [
     # Types of other libraries, and aliases of types: without a network no inventory says where they
     # are documented, so they are printed and not linked.
     (r"py:.*", r"(?!(evidence|goodharts_jax|kubku|epistemic)\.).*"),
-    # Private helpers and type variables that stand in a signature have no page.
+    # Private helpers that stand in a signature have no page.
     (r"py:.*", r".*\._\w+"),
-    (r"py:class", r"evidence\.runtime\.config\.Model"),
+    # What a package offers under its own name is documented where it is defined.
+    (r"py:class", r"(evidence|goodharts_jax)\.[A-Z]\w*"),
 ]
+# Nor have type variables.
+nitpick_ignore = reference.type_variables()
 # Two wings may have a class of one name; a short name in a signature then links to one of them.
 suppress_warnings = ["ref.python"]
 
