@@ -44,11 +44,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!(evidence|goodharts_jax|kubku|epistemic)\.).*"),
     # Private helpers that stand in a signature have no page.
     (r"py:.*", r".*\._\w+"),
-    # What a package offers under its own name is documented where it is defined.
-    (r"py:class", r"(evidence|goodharts_jax)\.[A-Z]\w*"),
 ]
-# Nor have type variables.
-nitpick_ignore = reference.type_variables()
+nitpick_ignore = reference.without_a_page()
 # Two wings may have a class of one name; a short name in a signature then links to one of them.
 suppress_warnings = ["ref.python"]
 

@@ -63,15 +63,17 @@ def says_nothing(
     return True if chosen or told.startswith("Alias for field number") else None
 
 
-def type_variables() -> list[tuple[str, str]]:
-    """The type variables of all modules, which stand in signatures and have no page."""
+def without_a_page() -> list[tuple[str, str]]:
+    """What may stand in a signature and has no page of its own: type variables, and the names that
+    a package offers beside the module that defines them.
+    """
     found = []
     for package in PACKAGES:
         for name in modules(package):
-            variables = vars(importlib.import_module(name)).items()
-            found += [
-                ("py:class", f"{name}.{key}") for key, v in variables if isinstance(v, TypeVar)
-            ]
+            module = importlib.import_module(name)
+            variables = [key for key, thing in vars(module).items() if isinstance(thing, TypeVar)]
+            offered = getattr(module, "__all__", ())
+            found += [("py:class", f"{name}.{key}") for key in (*variables, *offered)]
     return found
 
 
