@@ -12,6 +12,7 @@ from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.hierarchy import Hierarchy
 from epistemic.logic.kinds import Disjoint, In, MaxCount, MinExclusive, Negative, ValueClass
 from epistemic.logic.lookup import Demand, Row
+from epistemic.logic.oracle import Oracle
 from epistemic.logic.tables import CardsSay, Tables
 from epistemic.logic.terms import literal
 
@@ -170,6 +171,28 @@ def test_a_claim_of_type_has_a_row_for_each_reason_against_it():
     # A river; what something flows into; what would be a city with two mouths.
     assert barred == [[X + "r"], [X + "s"], [X + "t"]]
     assert {(row.demand, row.swap) for row in rows} == {(Demand.LACKS, 1)}
+
+
+@pytest.mark.parametrize("value_class, reasons", [("A", []), ("B", ["target(A)"])])
+def test_a_subject_that_is_its_own_value_joins_the_class_as_a_value_too(value_class, reasons):
+    rule = ValueClass(X + "p", (X + value_class,), (X + "A",))
+    read = Constraints((rule,), complete=frozenset({X + value_class}))
+    whole, made = compiled("t p t; a a A; b a B", read)
+    assert [made.names[row.name] for row in rows_of(whole, made, "A")] == reasons
+
+
+def test_what_was_broken_before_a_claim_of_type_bars_nothing():
+    # x is a city where a river belongs; that it is a port adds nothing. y isn't a city yet.
+    read = constraints(
+        ":City owl:disjointWith :River . :Port rdfs:subClassOf :City . "
+        "[] sh:targetSubjectsOf :into ; sh:property [ sh:path :into ; sh:class :River ] ."
+    )
+    oracle = Oracle(graph("a into x; x a City; b into y"), read)
+    assert oracle.judge([triple("x a Port"), triple("y a Port")]).verdict.tolist() == [1, 0]
+    # t is looked at as a member of B, and breaks the rule; u isn't, and would.
+    read = Constraints((MaxCount(X + "p", ("1",), (X + "A", X + "B")),))
+    oracle = Oracle(graph("t a B; t p t1; t p t2; u p u1; u p u2"), read)
+    assert oracle.judge([triple("t a A"), triple("u a A")]).verdict.tolist() == [1, 0]
 
 
 # -- A graph that is made of cards --------------------------------------------------------------

@@ -80,6 +80,30 @@ def test_uncompiled_parameters_are_not_dropped(extra):
     assert len(found.slow)
 
 
+@pytest.mark.parametrize(
+    "targets, compiled",
+    [
+        ("sh:targetSubjectsOf :p", True),
+        ("sh:targetSubjectsOf :q", False),
+        ("sh:targetSubjectsOf :p, :q", False),
+        ("sh:targetSubjectsOf :p ; sh:targetClass :A", False),
+        ("sh:targetClass :A ; sh:targetNode :a", True),
+        ("sh:targetObjectsOf :p", False),
+    ],
+)
+def test_targets_that_are_compiled(targets, compiled):
+    found = read(f":S {targets} ; sh:property [ sh:path :p ; sh:maxCount 1 ] .")
+    assert (len(found.rules), bool(len(found.slow))) == (int(compiled), not compiled)
+
+
+def test_a_part_with_targets_of_its_own_goes_to_pyshacl():
+    found = read(
+        ":S sh:targetClass :A ; sh:property [ sh:path :p ; sh:maxCount 1 ; sh:targetClass :B ] ."
+    )
+    assert [rule.classes for rule in found.rules] == [(X + "B",)]
+    assert len(found.slow)
+
+
 def test_a_deactivated_shape_says_nothing():
     found = read(
         ":S a sh:NodeShape ; sh:targetClass :A ; sh:deactivated true ; "
