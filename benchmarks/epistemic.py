@@ -1,4 +1,4 @@
-"""The tables of docs/results/epistemic.md: every system on both domains, from the recorded replies that ship.
+"""The tables of docs/results/epistemic.md: every system on both domains, from replies that ship.
 
 Each domain four times: with every system, the model held to the three words; the model's systems
 alone, free to say what they like; the licence alone, on ten times as many cards, while its graph
