@@ -42,10 +42,10 @@ nitpick_ignore_regex = [
     # Types of other libraries, and aliases of types: without a network no inventory says where they
     # are documented, so they are printed and not linked.
     (r"py:.*", r"(?!(evidence|goodharts_jax|kubku|epistemic)\.).*"),
-    # Private helpers and type variables that stand in a signature have no page.
+    # Private helpers that stand in a signature have no page.
     (r"py:.*", r".*\._\w+"),
-    (r"py:class", r"evidence\.runtime\.config\.Model"),
 ]
+nitpick_ignore = reference.without_a_page()
 # Two wings may have a class of one name; a short name in a signature then links to one of them.
 suppress_warnings = ["ref.python"]
 

@@ -8,11 +8,12 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 PACKAGES = ("evidence", "goodharts_jax", "kubku", "epistemic")
 WINGS = ("goodharts_jax", "kubku", "epistemic")
 # Programs, not interfaces: importing or documenting them serves no reader.
+_SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:", "Yields:")
 _PROGRAMS = ("epistemic.data.make", "epistemic.data.places")
 
 
@@ -54,9 +55,26 @@ def readable(app: Any, what: str, name: str, thing: Any, options: Any, lines: li
 def says_nothing(
     app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any
 ) -> bool | None:
-    """Leave out the fields of a named tuple, which its own docstring lists; autodoc's event."""
+    """Leave out the fields of a named tuple, which its own docstring lists, and a generic type once
+    its parameters are chosen; a handler of autodoc's event.
+    """
     told = getattr(thing, "__doc__", None) or ""
-    return True if told.startswith("Alias for field number") else None
+    chosen = getattr(thing, "__pydantic_generic_metadata__", {}).get("origin") is not None
+    return True if chosen or told.startswith("Alias for field number") else None
+
+
+def without_a_page() -> list[tuple[str, str]]:
+    """What may stand in a signature and has no page of its own: type variables, and the names that
+    a package offers beside the module that defines them.
+    """
+    found = []
+    for package in PACKAGES:
+        for name in modules(package):
+            module = importlib.import_module(name)
+            variables = [key for key, thing in vars(module).items() if isinstance(thing, TypeVar)]
+            offered = getattr(module, "__all__", ())
+            found += [("py:class", f"{name}.{key}") for key in (*variables, *offered)]
+    return found
 
 
 def _blocks(lines: list[str]) -> list[list[str]]:
@@ -79,9 +97,16 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 def _readable(block: list[str]) -> list[str]:
     if block[0].startswith(" "):
         return ["::", "", *block, ""]
-    if block[0] in ("Returns:", "Yields:") and sum(map(_starts_entry, block[1:])) > 1:
+    entries = sum(map(_starts_entry, block[1:]))
+    # Napoleon knows sections of its own, of which two can't hold several entries.
+    several = block[0] in ("Returns:", "Yields:") and entries > 1
+    if several or (_is_heading(block[0]) and entries and block[0] not in _SECTIONS):
         return [f"**{block[0]}**", "", *_bullets(_escaped(block[1:])), ""]
     return [*_escaped(block), ""]
+
+
+def _is_heading(line: str) -> bool:
+    return re.fullmatch(r"[A-Z][\w ]+:", line) is not None
 
 
 def _starts_entry(line: str) -> bool:

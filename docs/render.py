@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from docs.kept import ROOT, Node, Quoted, kept, look
-from evidence import pages
+from evidence import Measurement, pages
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MADE = "<!-- Made by `python -m docs.render` from docs/templates/{name}: edit that. -->\n"
@@ -86,8 +87,9 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
         minus=lambda one, other: _value(one) - _value(other),
         ratio=lambda one, other: _value(one) / _value(other),
         lacking=lacking,
+        established=established,
         holding_alone=holding_alone,
-        digits=lambda measured: 3 if abs(_value(measured)) < 1 else 1,
+        digits=lambda measured: 3 if abs(_value(measured)) < 10 else 1,
     )
     return environment
 
@@ -187,6 +189,12 @@ def exceeding(values: Any, others: Any) -> list[float]:
     return [a for a, b in zip(_plain(values), _plain(others), strict=True) if a > b]
 
 
+def established(comparisons: Any) -> list[str]:
+    """The comparisons of a kubku thesis in which it dominates: `gru on series`."""
+    plain = map(_plain, comparisons)
+    return [f"{entry['opponent']} on {entry['family']}" for entry in plain if entry["dominates"]]
+
+
 def holding_alone(comparisons: Any, level: float) -> list[str]:
     """The comparisons of a kubku thesis that would establish dominance without Holm's correction,
     beside those that do with it: `gru on stories`.
@@ -235,7 +243,10 @@ def _scaled(quantity: Any, factor: float) -> float:
 
 def _quantity(quantity: Any, interval: bool) -> Any:
     plain = _plain(quantity)
-    return plain if interval or not isinstance(plain, dict) else plain["value"]
+    if not isinstance(plain, dict):
+        return plain
+    measured = Measurement(*(plain[field.name] for field in fields(Measurement)))
+    return measured if interval else measured.value
 
 
 def main(arguments: list[str]) -> None:

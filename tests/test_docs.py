@@ -2,6 +2,7 @@
 
 import re
 
+import jax
 import pytest
 import yaml
 
@@ -89,8 +90,16 @@ def test_a_place_that_is_not_there_is_named():
         kept.kept("goodhart", Quoted()).modes.proxy["survivall"]
 
 
+@pytest.fixture
+def compiled_fast():
+    """Programs compile in half the time, and run slower."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_code_of_a_page_runs(page, monkeypatch, capsys):
+def test_the_code_of_a_page_runs(page, compiled_fast, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
@@ -104,11 +113,6 @@ def test_links_of_the_front_door_lead_somewhere():
     links = re.findall(r"\]\(([^)#]+)", text)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
-
-
-def test_the_front_door_is_short():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 1000 and len(text.splitlines()) <= 130
 
 
 def test_the_citation_has_what_its_format_requires():
