@@ -12,6 +12,7 @@ from epistemic.decks.drawing import Drawer, Streams
 from epistemic.decks.families import cells_of, graph_cells
 from epistemic.decks.wording import Wording
 from epistemic.domain import Domain
+from epistemic.logic.alone import contradiction
 from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints
 from epistemic.logic.graph import LABEL, TYPE, Graph
@@ -187,9 +188,9 @@ def test_kinds_and_proofs_say_why(cards):
             assert card.kind == ("E_inferred" if inferred else "E_stated")
             assert card.proof.count(" | ") == 2
         else:
-            # A claim of type names its own class alone: "disjoint(Person)".
-            kinds = {name.split("(")[0] for name in (*card.axioms, "negative")}
-            assert card.proof.split("(")[0] in kinds
+            # The constraint is named first: "max_count(boss, 1); clashes with: ...".
+            assert contradiction(card.proof) == card.kind
+            assert card.proof.startswith("negative(") == (card.kind == "C_negated")
 
 
 def test_what_only_the_graph_settles_is_proved_by_the_graph(staff, cards):
