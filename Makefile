@@ -3,7 +3,10 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 ARGS ?=
 
-.PHONY: goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint bench clean
+.PHONY: help goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint docs bench clean
+
+help: ## what there is to make; ARGS="..." goes to the command behind it
+	@awk -F ':.*## ' '/^[a-z][a-z_ -]*:.*## / { if (length($$1) > 11) { print $$1; $$1 = "" } printf "%-12s%s\n", $$1, $$2 }' Makefile
 
 goodhart: .venv/made ## agents on the truth and on a proxy, beside each other
 	$(RUN) -m experiments.goodhart $(ARGS)
@@ -22,18 +25,22 @@ STAGE_metrics = metrics
 STAGE_report = report
 STAGE_near_miss = near_miss
 
-all: epistemic
+all: epistemic ## the epistemic study, start to page
 
 test: .venv/made ## what CI runs, in minutes
-	$(RUN) -m pytest -n 2 -m "not full" $(ARGS)
+	$(RUN) -m pytest -n 2 --dist loadfile -m "not full" $(ARGS)
 
 test-full: .venv/made ## the large versions too
-	$(RUN) -m pytest -n 2 $(ARGS)
+	$(RUN) -m pytest -n 2 --dist loadfile $(ARGS)
 
-lint: .venv/made
+lint: .venv/made ## formatting, faults and types
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
+
+docs: .venv/made ## the site, into docs/_build; a broken link or reference fails
+	$(RUN) -m docs.render
+	$(RUN) -m sphinx -W --keep-going -n -q -b html docs docs/_build
 
 bench: .venv/made ## timings, into benchmarks/results/
 	$(RUN) -m benchmarks $(ARGS)
@@ -46,5 +53,5 @@ bench: .venv/made ## timings, into benchmarks/results/
 	$(RUN) -m uv pip install --quiet --python $(RUN) --no-deps -e .
 	touch .venv/made
 
-clean:
+clean: ## what make and the tools have made
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,25 +1,28 @@
-"""The rows of the README: every system on both domains, from the recorded replies that ship.
+"""The tables of docs/results/epistemic.md: every system on both domains, from replies that ship.
 
 Each domain four times: with every system, the model held to the three words; the model's systems
 alone, free to say what they like; the licence alone, on ten times as many cards, while its graph
 gets worse; and the two systems that the thesis compares, on as many cards as its verdict needs, and
 on cards that only the graph settles. Writes into benchmarks/results/epistemic/ the results of each,
-the two domains compared, the README's tables and the figures of graph quality.
+the two domains compared, these tables as text and the figures of graph quality.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from benchmarks.timing import RESULTS
-from epistemic import report, study
+from epistemic import figures, study
+from epistemic.comparison import compare
+from epistemic.results import DomainComparison, Results, Scored, SystemResults
+from epistemic.settings import read
 from epistemic.systems import NEED_A_MODEL
-from evidence import figures, load
+from evidence import figures as drawing
 from evidence.pages import number
 from evidence.runtime.files import write_json, write_text
 
@@ -41,7 +44,6 @@ _ARMS = {
         "system=thesis",
     ),
 }
-_KEPT = ("role", "table", "conventions", "beside", "selective", "ideal")
 _ROLES = {"reference": "reference, not ranked", "control": "control", "ranked": ""}
 
 
@@ -57,88 +59,86 @@ def main() -> None:
             for domain, per_type in _DOMAINS.items()
             for arm, overrides in _ARMS.items()
         }
-        compared = study.compare([Path(folder) / domain for domain in _DOMAINS])
+        compared = compare([Path(folder) / domain for domain in _DOMAINS])
     save(found, compared)
 
 
-def save(found: Mapping[tuple[str, str], dict[str, Any]], compared: list[dict[str, Any]]) -> None:
+def save(found: Mapping[tuple[str, str], Results], compared: Sequence[DomainComparison]) -> None:
     """Write what is kept.
 
     Args:
       found: results by domain and arm.
-      compared: see `epistemic.study.compare`.
+      compared: see `epistemic.comparison.compare`.
     """
     for (domain, arm), results in found.items():
-        write_json(_FOLDER / f"{domain}{arm}" / "results.json", _kept(results))
+        write_json(_FOLDER / f"{domain}{arm}" / Results.file, _kept(results))
     write_json(_FOLDER / "comparison.json", compared)
     tables = [_table(d, *(found[d, arm] for arm in ("", "_free", "_thesis"))) for d in _DOMAINS]
     print(write_text(_FOLDER / "tables.md", "\n".join(tables)))
     for domain in _DOMAINS:
-        drawn = report.quality_figure(found[domain, "_licence"]["quality"])
+        drawn = figures.quality(found[domain, "_licence"].quality)
         assert drawn is not None
-        figures.save(drawn, _FOLDER / f"{domain}_licence", "quality")
+        drawing.save(drawn, _FOLDER / f"{domain}_licence", "quality")
 
 
-def _run(folder: Path, *overrides: str) -> dict[str, Any]:
+def _run(folder: Path, *overrides: str) -> Results:
     from hydra import compose, initialize_config_module
     from omegaconf import OmegaConf
 
     with initialize_config_module("conf.epistemic", version_base="1.3"):
         config = compose("config", overrides=list(overrides))
     plain: Any = OmegaConf.to_container(config, resolve=True)
-    study.Study(study.read(plain), folder, plain, Console(quiet=True)).run()
-    return load(folder)
+    return study.run(read(plain), folder, Console(quiet=True))
 
 
-def _kept(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Results without their breakdowns by kind and predicate, which the page has."""
-    kept = {**results, "systems": _brief(results["systems"]), "comparisons": []}
-    if apart := results["needs_graph"]:
-        brief = _brief(apart["systems"])
-        kept["needs_graph"] = {"systems": brief, "comparisons": [], "thesis": apart["thesis"]}
-    return kept
+def _kept(results: Results) -> Results:
+    """Results without comparisons and breakdowns by kind and predicate, which the page has."""
+    apart = results.needs_graph
+    if apart is not None:
+        apart = Scored(systems=_brief(apart.systems), thesis=apart.thesis)
+    systems = _brief(results.systems)
+    changes = {"systems": systems, "comparisons": (), "needs_graph": apart}
+    return results.model_copy(update=changes)
 
 
-def _brief(systems: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: {key: system[key] for key in _KEPT} for name, system in systems.items()}
+def _brief(systems: Mapping[str, SystemResults]) -> dict[str, SystemResults]:
+    left_out: dict[str, Any] = {"by_kind": {}, "by_predicate": {}, "latency_s": None}
+    return {name: system.model_copy(update=left_out) for name, system in systems.items()}
 
 
-def _table(
-    domain: str, held: Mapping[str, Any], free: Mapping[str, Any], thesis: Mapping[str, Any]
-) -> str:
+def _table(domain: str, held: Results, free: Results, thesis: Results) -> str:
     """A domain's rows in Markdown, and the verdicts."""
-    heads = list(report.METRICS)
+    heads = list(figures.METRICS)
     lines = [
-        f"**{domain}**, {held['deck']['counts']['total']} cards",
+        f"**{domain}**, {held.deck.counts.total} cards",
         "",
         "| system | " + " | ".join(head.replace("_", "-") for head in heads) + " | unreadable |",
         "| --- |" + " ---: |" * (len(heads) + 1),
     ]
     for name, system, said in _rows(held, free):
-        cells = [number(system["conventions"]["seed"][head], 2) for head in heads]
-        unreadable = number(system["beside"]["invalid_rate"]["value"], 2)
+        cells = [number(system.conventions.seed[head], 2) for head in heads]
+        unreadable = number(system.beside.invalid_rate.value, 2)
         lines.append(f"| {name}{said} | " + " | ".join([*cells, unreadable]) + " |")
-    total = thesis["deck"]["counts"]["total"]
-    for results, how in (
-        (held, "three words"),
-        (free, "free"),
-        (thesis, f"three words, {total} cards"),
-        (thesis["needs_graph"], "of these, cards that need the graph"),
+    total = thesis.deck.counts.total
+    assert thesis.needs_graph is not None
+    for ruling, how in (
+        (held.thesis, "three words"),
+        (free.thesis, "free"),
+        (thesis.thesis, f"three words, {total} cards"),
+        (thesis.needs_graph.thesis, "of these, cards that need the graph"),
     ):
-        judged = results["thesis"]
-        lines += ["", f"{how}: **{judged['verdict']}**"]
-        lines += [f"- {c['condition']}" for c in judged["conditions"]]
+        assert ruling is not None
+        lines += ["", f"{how}: **{ruling.verdict or 'no verdict'}**"]
+        lines += [f"- {c.state}: {c}" for c in ruling.conditions if c.role != "falsifies"]
     return "\n".join([*lines, ""])
 
 
-def _rows(
-    held: Mapping[str, Any], free: Mapping[str, Any]
-) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    for name, system in held["systems"].items():
-        role = _ROLES[system["role"]]
+def _rows(held: Results, free: Results) -> Iterator[tuple[str, SystemResults, str]]:
+    for name, system in held.systems.items():
+        role = _ROLES[system.role]
         yield name, system, f" ({role})" if role else ""
         if name in NEED_A_MODEL:
-            yield name, free["systems"][name], ", free"
+            yield name, free.systems[name], ", free"
 
 
 if __name__ == "__main__":

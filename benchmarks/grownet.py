@@ -11,9 +11,12 @@ from jax import lax
 
 from benchmarks.timing import isolated, save, timed
 from evidence.runtime.devices import over_runs, shard
-from kubku.grownet import growth, learners
+from kubku.grownet import growth
 from kubku.grownet.growth import LayerRule
+from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.slots import SlotRule
+from kubku.grownet.two_layer import grownet_two_layer
+from kubku.grownet.vote import VoteRule, grownet_vote
 from kubku.halo import BASE, EXPOSURES, QUERIES, Sample, Statement
 
 _SAMPLES = 8192
@@ -28,6 +31,7 @@ _REFERENCE = {
 def main() -> None:
     """The voting ensemble by chunk, each learner on whole samples, and a layer that nobody asks."""
     ensemble = {"neurons": _NEURONS, "initial": _NEURONS, "slots": _SLOTS}
+    cases: list[tuple[str, dict[str, int], int, int, int | None]]
     cases = [("grownet_vote", ensemble, _SAMPLES, _TICKS, chunk) for chunk in (64, 128, 256)] + [
         ("grownet_vote", {}, _SAMPLES, EXPOSURES, None),
         ("grownet_lookup", {}, _SAMPLES // 4, EXPOSURES, None),
@@ -64,7 +68,12 @@ def reset_to_base(
     name: str, sizes: dict[str, Any], samples: int, ticks: int, chunk: int | None
 ) -> dict[str, Any]:
     """Learn each of `samples` from the base state by `ticks` exposures, then answer its halo."""
-    learner = getattr(learners, name)(**sizes)
+    made = {
+        "grownet_vote": lambda: grownet_vote(VoteRule(**sizes)),
+        "grownet_lookup": grownet_lookup,
+        "grownet_two_layer": grownet_two_layer,
+    }
+    learner = made[name]()
     learner = learner._replace(chunk=chunk or learner.chunk)
     state, shown = learner.init(jax.random.key(0)), _random_samples(samples, ticks)
 

@@ -24,10 +24,10 @@ import optax
 
 from benchmarks.timing import in_turn, isolated, save, timed
 from evidence.runtime.devices import over_runs, shard
-from kubku import learners, protocol
+from kubku import protocol
 from kubku.base_states import Training
 from kubku.halo import QUERIES, Learner, Sample, Statement
-from kubku.learners import ABLATED, CONTROLS, GRADIENT, GROWNET, REPLAY, SPATIAL
+from kubku.learners import registry
 from kubku.learners.gradient import MLP, Transformer, adam, gradient_learner
 from kubku.tasks import FAMILIES, generate
 
@@ -245,10 +245,11 @@ def reset_to_base(name: str) -> dict[str, Any]:
 
 def as_studied(name: str) -> dict[str, Any]:
     """One learner on a family's samples, from its first base state."""
-    family = FAMILIES["grids" if name in SPATIAL else "stories"]
-    learner = learners.make(name, family, Training(updates=1, batch=1))
+    entry = registry.LEARNERS[name]
+    family = FAMILIES["grids" if entry.spatial else "stories"]
+    learner = registry.make(name, family, Training(updates=1, batch=1))
     state = learner.init(jax.random.key(0))
-    n = 64 if "transformer" in name else 256 if name in GRADIENT + REPLAY else 2048
+    n = 64 if "transformer" in name else 256 if entry.group in ("gradient", "replaying") else 2048
     batch = generate(family, jax.random.key(1), n, "test")
 
     def program() -> Any:
@@ -256,9 +257,9 @@ def as_studied(name: str) -> dict[str, Any]:
 
     row = timed(lambda _: program(), None, repeats=3)
     row |= {"samples": n, "chunk": learner.chunk, "samples_per_second": n / row["median_s"]}
-    if name in CONTROLS:
+    if entry.group == "control":
         return row  # with no arithmetic to speak of
-    ours = name in GROWNET + ABLATED
+    ours = entry.group in ("grownet", "ablation")
     steps = int(getattr(state, "steps", 1))
     gflops = n * per_sample(learner, state, batch, steps, all_kinds=ours) / 1e9
     row |= beside((passes if ours else products)(learner.chunk), program, gflops)[0]
@@ -275,7 +276,7 @@ def main() -> None:
             f"times the loop, {row['share_of_floor_rate']:.0%} of the product rate"
         )
     studied = []
-    for name in learners.NAMES:
+    for name in registry.LEARNERS:
         studied.append(isolated("benchmarks.kubku:as_studied", name=name))
         row = studied[-1]
         share = row.get("share_of_floor_rate")

@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks.timing import save
 from evidence.runtime import devices
-from kubku import learners
 from kubku.base_states import WORLDS, Outer, Training, outer_loss
+from kubku.learners import registry
 from kubku.outer import OUTER
 from kubku.protocol import with_trial
 from kubku.tasks import FAMILIES, generate
@@ -40,13 +40,13 @@ def trial(name: str, outer: Outer, updates: int) -> dict[str, Any]:
         generate(family, key, n, split, skew=WORLDS["skewed"])
         for key, n, split in ((keys[0], 8192, "pretrain"), (keys[1], 256, "validation"))
     )
-    learner = learners.make(name, family, Training(updates=updates, batch=BATCH), outer)
+    learner = registry.make(name, family, Training(updates=updates, batch=BATCH), outer)
     make = learner.bases["meta"]
     assert make is not None
     start = time.perf_counter()
     state: Any = jax.block_until_ready(make(learner.init(keys[2]), pretrain, keys[3]))
     seconds = time.perf_counter() - start
-    if name not in learners.CONTEXT:
+    if registry.LEARNERS[name].group != "reader":
         # The one step that it was trained through.
         state = with_trial(state, {"steps": 1, "rate": 1.0})
     few = jax.tree.map(lambda leaf: leaf.reshape(-1, learner.chunk, *leaf.shape[1:]), validation)
@@ -64,7 +64,8 @@ def main() -> None:
     devices.configure()
     slowest_first = sorted(OUTER, key=lambda name: "transformer" not in name)
     wanted: dict[str, list[Outer]] = {
-        name: list(READERS if name in learners.CONTEXT else TRIALS) for name in slowest_first
+        name: list(READERS if name in registry.in_group("reader") else TRIALS)
+        for name in slowest_first
     }
     rounds: list[dict[str, list[dict[str, Any]]]] = []
     for updates in ROUNDS:

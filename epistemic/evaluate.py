@@ -8,8 +8,9 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+import msgspec
 from rich.console import Console
 from rich.progress import track
 
@@ -18,19 +19,59 @@ from epistemic.systems.base import Response, System, query_of
 from evidence.answers import Answer
 from evidence.runtime.files import append_jsonl, plain, read_jsonl
 
-FIELDS = ("id", "gold", "pred", "pass", "system", "label", "run")
-"""What every row of an answers file has; see `evaluate`."""
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
+    """A line of an answers file: one system's answer to one card.
+
+    Attributes:
+      id: of the card.
+      gold: "YES", "NO" or "UNKNOWN".
+      pred: the answer's name; see `Answer`.
+      passed: whether that is the gold answer; "pass" in the file.
+      system: its name.
+      label: "E", "C" or "U".
+      raw, confidence, proof, latency_s, error, prompt: see `Response`.
+      run: see `run_digest`.
+    """
+
+    id: str
+    gold: str
+    pred: str
+    passed: bool
+    system: str
+    label: str
+    raw: str | None = None
+    confidence: float | None = None
+    proof: str | None = None
+    latency_s: float | None = None
+    error: str | None = None
+    prompt: str | None = None
+    run: str
+
+    @property
+    def answer(self) -> Answer:
+        """What was answered."""
+        return Answer[self.pred]
+
+    def line(self) -> dict[str, str | float | bool | None]:
+        """The row as a JSON object."""
+        return dict(zip(self.__struct_encode_fields__, msgspec.structs.astuple(self), strict=True))
+
+
+Rows = Mapping[str, Row]
+"""One system's rows by card id."""
+_REQUIRED = ("id", "gold", "pred", "pass", "system", "label", "run")
+_Item = TypeVar("_Item")
 
 
 def evaluate(
     system: System, name: str, cards: Sequence[Card], path: str | Path, run: str
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Row]:
     """Answer every card that `path` does not answer yet, and return all rows by card id.
 
-    A row has the fields id, gold, pred, pass, system, label of the published schema, and raw,
-    confidence, proof, latency_s, error, prompt (see `Response`) and run. Rows are appended one by
-    one: a kill loses the card in flight, and what it left of a line is cut off by the next call.
-    Cards that ended in ERROR are asked again; of two rows with one id the later counts.
+    Rows are appended one by one: a kill loses the card in flight, and what it left of a line is cut
+    off by the next call. Cards that ended in ERROR are asked again; of two rows with one id the
+    later counts.
 
     Args:
       system: what answers.
@@ -44,7 +85,7 @@ def evaluate(
     """
     cut_partial_line(path)
     done = read_rows(path, run) if Path(path).exists() else {}
-    open_cards = [c for c in cards if c.id not in done or done[c.id]["pred"] == Answer.ERROR.name]
+    open_cards = [c for c in cards if c.id not in done or done[c.id].answer == Answer.ERROR]
     responses = _timed(iter(system.answer([query_of(card) for card in open_cards])))
     given = 0
     for response in _progress(responses, name, len(open_cards)):
@@ -52,34 +93,78 @@ def evaluate(
             raise ValueError(f"system {name} gave more responses than the {given} queries it got")
         card = open_cards[given]
         done[card.id] = _row(card, response, name, run)
-        append_jsonl(path, done[card.id])
+        append_jsonl(path, done[card.id].line())
         given += 1
     if given < len(open_cards):
         raise ValueError(f"system {name} gave {given} responses to {len(open_cards)} queries")
     return {card.id: done[card.id] for card in cards}
 
 
-def run_digest(deck: str, settings: Mapping[str, Any]) -> str:
-    """Digest of everything that answers depend on: the deck's hash, cut, then the settings'."""
+def run_digest(deck: str, settings: object) -> str:
+    """Digest of everything that answers depend on: the deck's hash, cut, then the settings'.
+
+    Args:
+      deck: the deck's hash.
+      settings: all else, as plain data or objects with named fields.
+    """
     text = json.dumps([deck, plain(settings)], sort_keys=True)
     return f"{deck[:16]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def read_rows(path: str | Path, run: str | None = None) -> dict[str, dict[str, Any]]:
+def read_rows(path: str | Path, run: str | None = None) -> dict[str, Row]:
     """The rows of an answers file by card id, the later of two with one id.
 
     Raises:
-      ValueError: a row lacks a field, or belongs to another run than `run`.
+      ValueError: a line is no row, or belongs to another run than `run`; names the file.
     """
     rows = {}
-    for row in read_jsonl(path, required=FIELDS):
-        if run is not None and row["run"] != run:
+    for number, record in enumerate(read_jsonl(path, required=_REQUIRED), start=1):
+        try:
+            row = msgspec.convert(record, Row)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{path}, row {number}: {error}") from None
+        if row.pred not in Answer.__members__:
+            allowed = ", ".join(Answer.__members__)
+            raise ValueError(f"{path}, row {number}: pred={row.pred!r}, not {allowed}")
+        if run is not None and row.run != run:
             raise ValueError(
-                f"{path} holds answers to another deck or of other settings (run {row['run']}, "
+                f"{path} holds answers to another deck or of other settings (run {row.run}, "
                 f"not {run}); move it away or write elsewhere"
             )
-        rows[row["id"]] = row
+        rows[row.id] = row
     return rows
+
+
+def read_answers(
+    folder: Path, names: Sequence[str], deck: str, cards: Sequence[Card]
+) -> dict[str, Rows]:
+    """Every system's rows by card id, of those named that have answered.
+
+    Args:
+      folder: with the folder `answers`. names: of systems. deck: the deck's hash.
+      cards: those that must be answered.
+
+    Raises:
+      ValueError: no system has answered, or one has answered another deck or not all cards.
+    """
+    files = {name: folder / "answers" / f"{name}.jsonl" for name in names}
+    answers: dict[str, Rows] = {
+        name: read_rows(path) for name, path in files.items() if path.exists()
+    }
+    if not answers:
+        raise ValueError(f"{folder / 'answers'} holds no answers: run the stage eval first")
+    for name, rows in answers.items():
+        path = files[name]
+        if any(not row.run.startswith(deck[:16]) for row in rows.values()):
+            raise ValueError(
+                f"{path} answers another deck; move it away and run the stage eval again"
+            )
+        if missing := [card.id for card in cards if card.id not in rows]:
+            raise ValueError(
+                f"{path} lacks {len(missing)} cards, such as {missing[0]}: run the stage eval "
+                "again, which goes on where it stopped"
+            )
+    return answers
 
 
 def cut_partial_line(path: str | Path) -> None:
@@ -101,23 +186,23 @@ def cut_partial_line(path: str | Path) -> None:
         file.truncate(0)
 
 
-def _row(card: Card, response: Response, name: str, run: str) -> dict[str, Any]:
+def _row(card: Card, response: Response, name: str, run: str) -> Row:
     answer = Answer(response.answer)
-    return {
-        "id": card.id,
-        "gold": card.gold,
-        "pred": answer.name,
-        "pass": answer.name == card.gold,
-        "system": name,
-        "label": card.label,
-        "raw": response.raw,
-        "confidence": response.confidence,
-        "proof": response.proof,
-        "latency_s": round(response.latency_s or 0.0, 6),
-        "error": response.error,
-        "prompt": response.prompt,
-        "run": run,
-    }
+    return Row(
+        id=card.id,
+        gold=card.gold,
+        pred=answer.name,
+        passed=answer.name == card.gold,
+        system=name,
+        label=card.label,
+        raw=response.raw,
+        confidence=response.confidence,
+        proof=response.proof,
+        latency_s=round(response.latency_s or 0.0, 6),
+        error=response.error,
+        prompt=response.prompt,
+        run=run,
+    )
 
 
 def _timed(responses: Iterator[Response | Answer]) -> Iterator[Response]:
@@ -130,7 +215,7 @@ def _timed(responses: Iterator[Response | Answer]) -> Iterator[Response]:
         before = now
 
 
-def _progress(responses: Iterator[Any], name: str, total: int) -> Iterator[Any]:
+def _progress(responses: Iterator[_Item], name: str, total: int) -> Iterator[_Item]:
     console = Console(stderr=True)
     quiet = not console.is_terminal or total == 0
     yield from track(responses, name, total=total, console=console, disable=quiet, transient=True)

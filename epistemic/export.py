@@ -1,6 +1,7 @@
 """What a study leaves for others: its deck as a task of lm-evaluation-harness, a model's replies.
 
-python -m epistemic.export FOLDER > replies.jsonl         for llm=recorded llm.replies=replies.jsonl
+python -m epistemic.export FOLDER > replies.jsonl
+python -m experiments.epistemic llm=recorded deck=FOLDER/cards.jsonl llm.replies=replies.jsonl
 """
 
 from __future__ import annotations
@@ -9,17 +10,33 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import yaml
 
 from epistemic.cards import Card
 from epistemic.evaluate import read_rows
-from epistemic.systems import NEED_A_MODEL
+from epistemic.systems import LICENSED, NEED_A_MODEL
 from epistemic.systems.language import prompt_with_facts
 from evidence.runtime.files import write_text
 
 _CHOICES = ("YES", "NO", "UNKNOWN")
+
+
+class RecordedReply(NamedTuple):
+    """A language model's reply to one prompt, as the model `recorded` reads it back.
+
+    Attributes:
+      prompt: its digest; see `evidence.runtime.language_models.digest`.
+      raw: the reply as it came.
+      confidence: in [0, 1], or None.
+      deck: hash of the deck that it was asked about.
+    """
+
+    prompt: str
+    raw: str
+    confidence: float | None
+    deck: str
 
 
 def write_lm_eval_task(cards: Sequence[Card], folder: str | Path, name: str) -> Path:
@@ -60,7 +77,7 @@ def write_lm_eval_task(cards: Sequence[Card], folder: str | Path, name: str) -> 
     return write_text(folder / f"{name}.yaml", yaml.safe_dump(task, sort_keys=False))
 
 
-def replies(folder: str | Path) -> Iterator[dict[str, Any]]:
+def replies(folder: str | Path) -> Iterator[RecordedReply]:
     """A language model's replies in a study's folder, each prompt once, with the deck's hash.
 
     Raises:
@@ -70,21 +87,21 @@ def replies(folder: str | Path) -> Iterator[dict[str, Any]]:
     deck = json.loads((Path(folder) / "cards.json").read_text(encoding="utf-8"))["hash"]
     seen = set()
     # The licence keeps no confidence of what it stops; unlicensed, the same prompt has it.
-    for name in sorted(NEED_A_MODEL, key=lambda name: name == "graph_rag"):
+    for name in sorted(NEED_A_MODEL, key=lambda name: name in LICENSED):
         if not (answered / f"{name}.jsonl").exists():
             continue
         for row in read_rows(answered / f"{name}.jsonl").values():
-            if row["error"] is not None:
-                raise ValueError(
-                    f"{answered}/{name}.jsonl: no reply to {row['id']}, {row['error']}"
-                )
-            if row["prompt"] not in seen:
-                seen.add(row["prompt"])
-                yield {key: row[key] for key in ("prompt", "raw", "confidence")} | {"deck": deck}
+            if row.error is not None:
+                raise ValueError(f"{answered}/{name}.jsonl: no reply to {row.id}, {row.error}")
+            if row.prompt is None or row.raw is None:
+                raise ValueError(f"{answered}/{name}.jsonl: no prompt or no reply for {row.id}")
+            if row.prompt not in seen:
+                seen.add(row.prompt)
+                yield RecordedReply(row.prompt, row.raw, row.confidence, deck)
     if not seen:
         raise ValueError(f"{answered} holds no replies of a language model")
 
 
 if __name__ == "__main__":
     for reply in replies(sys.argv[1]):
-        print(json.dumps(reply, ensure_ascii=False))
+        print(json.dumps(reply._asdict(), ensure_ascii=False))

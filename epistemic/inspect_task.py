@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -25,6 +25,22 @@ from inspect_ai.solver import TaskState, generate
 from epistemic.cards import Card, read_cards
 from epistemic.systems.language import prompt_with_facts, prompt_without_facts
 from evidence.answers import read
+
+
+class LoggedReply(NamedTuple):
+    """A reply in Inspect's log, as the system `replay` reads it.
+
+    Attributes:
+      id: of the card.
+      raw: the reply as it came, or None after a failure.
+      error: what went wrong, or None.
+      model: its name.
+    """
+
+    id: str
+    raw: str | None
+    error: str | None
+    model: str
 
 
 @task
@@ -59,7 +75,7 @@ def answer_read() -> Scorer:
     return score
 
 
-def replies(log: str | Path) -> Iterator[dict[str, Any]]:
+def replies(log: str | Path) -> Iterator[LoggedReply]:
     """The replies in an Inspect log as the system `replay` reads them.
 
     A sample that failed in Inspect is an error, not an abstention.
@@ -67,12 +83,8 @@ def replies(log: str | Path) -> Iterator[dict[str, Any]]:
     for sample in read_eval_log(str(log)).samples or []:
         failed = sample.error.message if sample.error else sample.output.error
         raw = None if failed or not sample.output.choices else sample.output.completion
-        yield {
-            "id": sample.id,
-            "raw": raw,
-            "error": failed or (None if raw is not None else "the log holds no reply"),
-            "model": sample.output.model,
-        }
+        error = failed or (None if raw is not None else "the log holds no reply")
+        yield LoggedReply(str(sample.id), raw, error, sample.output.model)
 
 
 def _sample(card: Card, facts: bool) -> Sample:
@@ -88,4 +100,4 @@ def _sample(card: Card, facts: bool) -> Sample:
 if __name__ == "__main__":
     for path in sys.argv[1:]:
         for reply in replies(path):
-            print(json.dumps(reply))
+            print(json.dumps(reply._asdict()))

@@ -83,9 +83,7 @@ class Manifest(Record):
     """Time in UTC."""
 
     @classmethod
-    def now(
-        cls, configuration: Mapping[str, Any] | BaseModel, seeds: Sequence[int], **more: Any
-    ) -> Self:
+    def now(cls, configuration: object, seeds: Sequence[int], **more: Any) -> Self:
         """The manifest of what has just been found.
 
         Args:
@@ -129,7 +127,7 @@ class Results(Record):
         return cls._read(path, _parsed(path))
 
     @classmethod
-    def _read(cls, path: Path, data: Mapping[str, Any]) -> Self:
+    def _read(cls, path: Path, data: object) -> Self:
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -163,17 +161,20 @@ class Results(Record):
         Raises:
           ImportError: the library is not installed; says how to install it.
         """
-        rows = [
-            {"place": place.rpartition(".")[0], "name": place.rpartition(".")[2], **vars(measured)}
-            for place, measured in self.measurements()
-        ]
+        found = [(*place.rpartition(".")[::2], measured) for place, measured in self.measurements()]
+        columns: dict[str, list[Any]] = {
+            "place": [place for place, _, _ in found],
+            "name": [name for _, name, _ in found],
+        }
+        for field in Measurement.__dataclass_fields__:
+            columns[field] = [getattr(measured, field) for _, _, measured in found]
         try:
             frames = importlib.import_module(library)
         except ImportError:
             raise ImportError(
                 f"to_frame needs {library}: pip install {library}, or 'goodharts-jax[frames]'"
             ) from None
-        return frames.DataFrame(rows)
+        return frames.DataFrame(columns)
 
 
 def load(folder: str | Path) -> Results:
@@ -192,7 +193,7 @@ def load(folder: str | Path) -> Results:
     raise ValueError(f"{path}: no experiment writes results with only {', '.join(data)}")
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> dict[str, object]:
     if not path.exists():
         raise FileNotFoundError(
             f"{path} does not exist; is {path.parent} the output folder of a run?"
@@ -241,11 +242,13 @@ def _cpu_name() -> str:
 @cache
 def commit() -> str | None:
     """The commit of the source checkout, '+' appended where it has changes; None in a wheel."""
+    checkout = Path(__file__).parents[1]
+    if not (checkout / ".git").exists():  # or it would be that of what an environment lies in
+        return None
 
     def git(*arguments: str) -> str:
-        here = Path(__file__).parent
         command = ["git", *arguments]
-        return subprocess.check_output(command, cwd=here, text=True, stderr=subprocess.DEVNULL)
+        return subprocess.check_output(command, cwd=checkout, text=True, stderr=subprocess.DEVNULL)
 
     try:
         return git("rev-parse", "HEAD").strip() + ("+" if git("status", "--porcelain") else "")

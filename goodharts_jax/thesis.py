@@ -5,7 +5,6 @@ Results in, typed results out; the unit of replication is the run (one trained p
 
 from __future__ import annotations
 
-import importlib.resources
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from pydantic import model_validator
 from evidence import stats
 from evidence.measurement import Measurement
 from evidence.ruling import Condition, Ruling, enough_replicates, rule, state_of
-from evidence.runtime.config import Settings, build
+from evidence.runtime.config import Settings, build, settings_folder
 from goodharts_jax.results import UNIT, Comparison, Modes, RunResults
 
 CHANCE = "random_walk"
@@ -83,7 +82,7 @@ class Thesis(Settings):
 
 def load_thesis() -> Thesis:
     """The thesis of conf/thesis/goodhart.yaml."""
-    text = importlib.resources.files("conf").joinpath("thesis/goodhart.yaml").read_text("utf-8")
+    text = (settings_folder() / "thesis" / "goodhart.yaml").read_text("utf-8")
     return build(Thesis, OmegaConf.create(text), "thesis")
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -24,10 +24,10 @@ import orbax.checkpoint as ocp
 import kubku
 from evidence.runtime.devices import at_once
 from evidence.runtime.files import target_digest
-from kubku.base_states import WORLDS, Outer, keys
+from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State
-from kubku.outer import OUTER
+from kubku.learners.registry import KNOWN
 from kubku.settings import Experiment
 
 
@@ -36,17 +36,17 @@ class BaseCache:
 
     Args:
       settings: of the study.
-      learner: (name, family) to the learner.
+      learners: by name and family.
       pretrain: (family, world, replicate) to the samples that base states are made from.
     """
 
     def __init__(
         self,
         settings: Experiment,
-        learner: Callable[[str, str], Learner],
+        learners: Mapping[tuple[str, str], Learner],
         pretrain: Callable[[str, str, int], Samples],
     ) -> None:
-        self._settings, self._learner, self._pretrain = settings, learner, pretrain
+        self._settings, self._learners, self._pretrain = settings, learners, pretrain
         # Here, for CPython 3.11 can't parse in two threads at a time (SystemError).
         self._code = code_digest()
         # Cells are made side by side; neither of these may be.
@@ -58,7 +58,7 @@ class BaseCache:
         Raises:
           ValueError: it isn't there, and the study is at `stage=evaluate`.
         """
-        learner = self._learner(cell.learner, cell.family)
+        learner = self._learners[cell.learner, cell.family]
         if learner.bases[cell.base] is None:
             return started(learner, self._keys(cell)[0]), 0.0
         place, together = self._place(cell), self._made_with(cell)
@@ -76,7 +76,7 @@ class BaseCache:
         little more than the time of one.
         """
         several = at_once(1) > 1 and cell.world == self._settings.worlds[0]
-        several &= cell.learner != "custom"  # which may not be written for `vmap`
+        several &= KNOWN[cell.learner].pure
         replicates = range(self._settings.budget.replicates)
         return [cell._replace(replicate=r) for r in replicates] if several else [cell]
 
@@ -85,10 +85,10 @@ class BaseCache:
         one = cells[0]
         if self._settings.stage == "evaluate":
             raise ValueError(
-                f"stage=evaluate: {self._settings.cache} has no base state {one.base} of "
-                f"{one.learner} for {one.family}; make it with stage=base"
+                f"{self._settings.cache} has no base state {one.base} of {one.learner} for "
+                f"{one.family}; the stage {self._settings.stage!r} makes none, 'base' does"
             )
-        learner = self._learner(one.learner, one.family)
+        learner = self._learners[one.learner, one.family]
         make = learner.bases[one.base]
         assert make is not None
         made_from = []
@@ -119,13 +119,14 @@ class BaseCache:
 
     def _made_of(self, cell: Cell) -> list[Any]:
         """All that a base state depends on."""
-        budget, target = self._settings.budget, self._settings.learner.target
+        budget, entry = self._settings.budget, KNOWN[cell.learner]
+        target = self._settings.learner.target if entry.needs_target else None
         return [
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
             self._settings.seeds(cell.replicate)[0],
             *(budget.pretrain, budget.training.model_dump(), self._code),
-            outer_of(cell.learner),
-            target_digest(target) if target is not None and cell.learner == "custom" else None,
+            entry.outer,
+            target_digest(target) if target is not None else None,
         ]
 
     def _place(self, cell: Cell) -> Path:
@@ -148,11 +149,6 @@ def _for_all(make: Callable[..., State]) -> Callable[..., State]:
     return jax.jit(jax.vmap(make))
 
 
-def outer_of(learner: str) -> Outer | None:
-    """How its base states are trained, if it is a network."""
-    return OUTER.get(learner.removesuffix("_replay"))
-
-
 def code_digest(*more: str) -> str:
     """Of the source that base states come from, comments and layout apart: made by other code, it
     is another base state; and of `more` files, by which cells are made of them.
@@ -160,6 +156,8 @@ def code_digest(*more: str) -> str:
     here, found = Path(kubku.__file__).parent, hashlib.sha256()
     for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet", *more):
         path = here / part
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: a digest of the code was to count it")
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             found.update(ast.dump(ast.parse(file.read_bytes())).encode())
     return found.hexdigest()

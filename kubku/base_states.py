@@ -154,19 +154,26 @@ def _rates(training: Training, outer: Outer) -> optax.Schedule:
     )
 
 
+class _Weights(NamedTuple):
+    """What Adam trains; `haste` (see `HASTE`) is None where no pace is learnt."""
+
+    haste: Any
+    params: Any
+
+
 def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, paced: bool) -> Make:
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(_rates(training, outer)))
 
-    def with_trained(state: State, trained: Mapping[str, Any]) -> State:
+    def with_trained(state: State, trained: _Weights) -> State:
         if paced:
-            pace = jax.tree.map(lambda z: jnp.exp(HASTE * z), trained["haste"])
+            pace = jax.tree.map(lambda z: jnp.exp(HASTE * z), trained.haste)
             state = state._replace(pace=pace)
-        return state._replace(params=trained["params"])
+        return state._replace(params=trained.params)
 
-    def loss(trained: Mapping[str, Any], state: State, samples: Samples) -> jax.Array:
+    def loss(trained: _Weights, state: State, samples: Samples) -> jax.Array:
         return outer_loss(learner, learn, with_trained(state, trained), samples)
 
-    def slope(trained: Mapping[str, Any], state: State, samples: Samples) -> Any:
+    def slope(trained: _Weights, state: State, samples: Samples) -> Any:
         """The gradient of the loss, over as many samples at a time as fit the cache: half of what
         learning alone does where the gradient is taken through a gradient.
         """
@@ -187,10 +194,11 @@ def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, p
             change, memory = optimiser.update(slope(trained, state, drawn), memory)
             return (optax.apply_updates(trained, change), memory), None
 
-        trained = {"params": state.params}
+        haste = None
         if paced:
             first = math.log(outer.pace) / HASTE
-            trained["haste"] = jax.tree.map(lambda w: jnp.full_like(w, first), state.params)
+            haste = jax.tree.map(lambda w: jnp.full_like(w, first), state.params)
+        trained = _Weights(haste, state.params)
         start = trained, optimiser.init(trained)
         (trained, _), _ = jax.lax.scan(update, start, jax.random.split(key, training.updates))
         return with_trained(state, trained)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from evidence.runtime.files import write_bytes
+from kubku.halo import Learner
+from kubku.results import Tuned
+from kubku.settings import Experiment
+from kubku.tasks import Family
+
+NO_BASE = "none"
+"""Base state and world of what has neither: a language model."""
 
 
 class Cell(NamedTuple):
@@ -30,17 +41,70 @@ class Cell(NamedTuple):
         return f"cells/{self.family}/{name}"
 
 
-def save(path: Path, note: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Write a cell whole or not at all: arrays by name, and a note of plain data."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    with open(temporary, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, note=json.dumps(note), **found)
-    temporary.replace(path)
+@dataclass(frozen=True)
+class Found:
+    """What was found in a cell.
+
+    N samples were asked about, Q queries each; P pairs, T samples in each of S streams.
+
+    Attributes:
+      arrays: by name. Of the first world alone: `answers` and `before_answers`, i8[N, Q], an Answer
+        after and before learning; `after.X` and `before.X`, f32[N], the field X of `Scores`;
+        `audit` and `seconds_exposed`, f64[]. Of the first replicate: `steps.ku` and `steps.bku`,
+        f32[len(STEPS), N]. Where there are pairs: `flips`, f64[P], `signed`, f64[those that have a
+        trap], `moved`, i32[P]. Along streams: `stream.before.X`, `stream.after.X`, f32[S, T], and
+        `stream.lagL.X`, f32[S, T - L], for X `ku` and `bku` and each lag L.
+      note: how it was tuned and how long it took.
+    """
+
+    arrays: Mapping[str, np.ndarray]
+    note: Tuned
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
 
 
-def load(path: Path) -> dict[str, Any]:
-    """A cell's arrays, and its `note`."""
+def planned(
+    settings: Experiment,
+    families: Mapping[str, Family],
+    learners: Mapping[tuple[str, str], Learner],
+) -> Iterator[Cell]:
+    """All cells that the settings allow, one replicate after the other, whatever base states were
+    chosen.
+
+    Args:
+      settings: of the study.
+      families: by name.
+      learners: by name and family; those that can't handle a family are missing there.
+    """
+    first, *others = settings.worlds
+    for replicate in range(settings.budget.replicates):
+        for name, family in families.items():
+            for learner in settings.learner.names:
+                if (learner, name) not in learners:
+                    continue
+                for base, make in learners[learner, name].bases.items():
+                    if make is not None and not family.has_rules:
+                        continue  # there is nothing to make it from
+                    yield Cell(name, learner, base, first, replicate)
+                    # A base state that nothing was learnt for is the same in every world.
+                    for world in others if make is not None and replicate == 0 else ():
+                        yield Cell(name, learner, base, world, replicate)
+
+
+def save(path: Path, found: Found) -> None:
+    """Write a cell whole or not at all."""
+    buffer = io.BytesIO()
+    note = found.note.model_dump_json()
+    np.savez_compressed(buffer, allow_pickle=False, note=note, **found.arrays)
+    write_bytes(path, buffer.getvalue())
+
+
+def load(path: Path) -> Found:
+    """A cell as it was saved."""
     with np.load(path) as file:
-        found = {name: file[name] for name in file.files if name != "note"}
-        return {**found, "note": json.loads(str(file["note"]))}
+        arrays = {name: file[name] for name in file.files if name != "note"}
+        return Found(arrays, Tuned.model_validate(json.loads(str(file["note"]))))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -119,7 +119,7 @@ class Learner(NamedTuple):
     bases: Mapping[str, Callable[[State, Samples, jax.Array], State] | None]
     trials: tuple[Mapping[str, float], ...] = ({},)
     chunk: int = 64
-    exposure: str = "state"
+    exposure: Literal["gradient", "state", "none"] = "state"
 
 
 @jax.jit

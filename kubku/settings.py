@@ -9,18 +9,17 @@ from pydantic import Field, model_validator
 
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
-from kubku import learners
 from kubku.base_states import Training
+from kubku.learners.registry import KNOWN
 from kubku.tasks import FAMILIES
-
-LANGUAGE_MODEL = "language_model"
+from kubku.tasks.jsonl import FROM_FILE
 
 
 class Budget(Settings):
     """How much is done.
 
     Attributes:
-      test: samples of a cell; slow: the same for the transformer.
+      test: samples of a cell; slow: the same for slow learners.
       pairs: samples (two a pair) for the drift between protected attributes.
       validation: samples that settings are tuned on.
       pretrain: samples that base states are made from.
@@ -61,12 +60,11 @@ class LearnerSettings(Settings):
     @model_validator(mode="after")
     def _known(self) -> LearnerSettings:
         for name in self.names:
-            if name not in (*learners.NAMES, "custom", LANGUAGE_MODEL):
+            if name not in KNOWN:
                 raise ValueError(
-                    f"learner.names: no learner is called {name!r}; there are "
-                    f"{', '.join((*learners.NAMES, 'custom', LANGUAGE_MODEL))}"
+                    f"learner.names: no learner is called {name!r}; there are {', '.join(KNOWN)}"
                 )
-        if ("custom" in self.names) != (self.target is not None):
+        if any(KNOWN[name].needs_target for name in self.names) != (self.target is not None):
             raise ValueError("learner.target: learner=custom needs it, and nothing else has it")
         return self
 
@@ -80,12 +78,12 @@ class TaskSettings(Settings):
     @model_validator(mode="after")
     def _known(self) -> TaskSettings:
         for name in self.families:
-            if name not in (*FAMILIES, "jsonl"):
+            if name not in (*FAMILIES, FROM_FILE):
                 raise ValueError(
                     f"task.families: no family is called {name!r}; there are "
-                    f"{', '.join((*FAMILIES, 'jsonl'))}"
+                    f"{', '.join((*FAMILIES, FROM_FILE))}"
                 )
-        if ("jsonl" in self.families) != (self.path is not None):
+        if (FROM_FILE in self.families) != (self.path is not None):
             raise ValueError("task.path: task=jsonl needs it, and nothing else has it")
         return self
 
@@ -106,9 +104,15 @@ class Experiment(Settings):
 
     @model_validator(mode="after")
     def _complete(self) -> Experiment:
-        if LANGUAGE_MODEL in self.learner.names and self.llm.source == "none":
-            raise ValueError(f"llm.source: learner {LANGUAGE_MODEL!r} needs a model; try llm=local")
+        for name in self.learner.names:
+            if KNOWN[name].asks_model and self.llm.source == "none":
+                raise ValueError(f"llm.source: learner {name!r} needs a model; try llm=local")
         return self
+
+    @property
+    def writes_results(self) -> bool:
+        """Whether the stage ends in results, and not in files of its own."""
+        return self.stage in ("all", "evaluate")
 
     def seeds(self, replicate: int) -> tuple[int, int]:
         """Base-state seed and generator seed of a replicate."""

@@ -6,51 +6,92 @@ missing ones. Base states stand in a cache of their own.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
-from functools import cache, lru_cache, partial
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from evidence.runtime.devices import side_by_side
-from evidence.runtime.files import file_digest, target_digest, write_json
+from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
-from kubku import learners, measures, protocol
-from kubku.base_cache import BaseCache, code_digest, outer_of, started
-from kubku.base_states import WORLDS, keys
-from kubku.cells import Cell, save
-from kubku.grownet.learners import growth_history
-from kubku.halo import Kind, Learner, Samples, decide
-from kubku.learners import language_model
-from kubku.scoring import score_batch
-from kubku.settings import LANGUAGE_MODEL, Experiment
-from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
+from kubku import assessment, cells, evaluation, measures, report, samples, thesis
+from kubku.arms import Arm, Asked
+from kubku.assessment import Collected
+from kubku.base_cache import started
+from kubku.base_states import keys
+from kubku.cells import NO_BASE, Cell, Found
+from kubku.evaluation import Amount
+from kubku.grownet.history import growth_history
+from kubku.learners.registry import KNOWN
+from kubku.plan import Plan, asking, keep_settings, prepared
+from kubku.results import Exposure, Growth, Manifest, Results
+from kubku.samples import Source
+from kubku.settings import Experiment
+from kubku.tasks import jsonl
 
-EXAMPLES = 6
-# A resumed run may add learners and families; its cells depend on neither.
-_NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
 HISTORY = 16
 """Parts of the pretraining split after which a growing base state is counted."""
-_GROWN = "grownet_two_layer"
 
 
-class Data(NamedTuple):
-    """A family's samples for one generator seed, but those that base states are made from."""
+def run(settings: Experiment, folder: Path, console: Console) -> Results:
+    """Make every cell that is missing; write the results from all of them, and their page.
 
-    validation: Samples
-    test: Samples
-    pairs: Samples
-    streams: Samples
+    Raises:
+      ValueError: the folder's cells were made with other settings, or a learner can't be made;
+        names them.
+    """
+    start = time.perf_counter()
+    plan = prepared(settings, folder)
+    keep_settings(plan)
+    _tell_idle(plan, console)
+    _work([*_samples_jobs(plan), *_jobs(plan, partial(_evaluate, plan)), *_growth(plan)], console)
+    _ask_model(plan)
+    collected = _collected(plan)
+    found = list(collected.cells())
+    manifest = Manifest.now(
+        settings,
+        [settings.seed],
+        wall_seconds=time.perf_counter() - start,
+        seconds_base=sum(cell.note.seconds_base for cell in found),
+        # A run may be gone on with elsewhere.
+        cells_made_on=sorted({cell.note.made_on for cell in found if cell.note.made_on}),
+    )
+    results = assessment.assess(collected, thesis.declared(), manifest)
+    results.save(folder)
+    report.write(folder)
+    return results
+
+
+def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[Path]:
+    """A stage that leaves no results.
+
+    Returns:
+      What it wrote: of `export` the test split and the pairs of each family as JSONL, in words and
+      in tokens; of `base` the folder of base states.
+    """
+    if settings.stage == "export":
+        return _export(Source(settings), folder)
+    plan = prepared(settings, folder)
+    keep_settings(plan)
+    _tell_idle(plan, console)
+    _work(list(_jobs(plan, plan.bases.get)), console)
+    return [Path(settings.cache)]
+
+
+# --- doing it
+
+
+def _tell_idle(plan: Plan, console: Console) -> None:
+    able = {learner for learner, _ in plan.learners} | {*asking(plan.settings)}
+    for idle in (name for name in plan.settings.learner.names if name not in able):
+        families = ", ".join(plan.settings.task.families)
+        console.print(f"{idle} is left out: it can handle none of {families}")
 
 
 class _Job(NamedTuple):
@@ -67,332 +108,189 @@ class _Job(NamedTuple):
     do: Callable[[], Any]
 
 
-class Study:
-    """One run in one folder."""
+def _samples_jobs(plan: Plan) -> Iterator[_Job]:
+    # First, or all threads would wait for the one that draws what each of them needs.
+    for family in plan.source.families:
+        yield _Job((family, "samples"), family, partial(plan.source.splits, family, 0))
 
-    def __init__(self, settings: Experiment, folder: Path, console: Console) -> None:
-        self.settings, self.folder, self.console = settings, folder, console
-        self._bases = BaseCache(settings, self.learner, self.pretrain)
-        self._own: tuple[Family, Samples] | None = None
-        # Cells are made side by side; a family's samples may not be.
-        self._drawing = defaultdict[str, Lock](Lock)
-        if settings.task.path is not None:
-            own, samples = jsonl.read(settings.task.path)
-            self._own = own, jax.tree.map(np.asarray, samples)
 
-    def _same_settings(self) -> None:
-        """Keep the settings beside the cells; cells of other settings don't belong to these.
+def _jobs(plan: Plan, do: Callable[[Cell], Any]) -> Iterator[_Job]:
+    for cell in plan.cells:
+        program = id(plan.learners[cell.learner, cell.family])
+        yield _Job(cell[:3], program, partial(do, cell))
 
-        Raises:
-          ValueError: the folder's cells were made with other settings; names them.
-        """
-        path = self.folder / "settings.json"
-        own = json.loads(self.settings.model_dump_json(exclude=_NOT_IN_CELLS))
-        own["code"] = code_digest("protocol.py", "measures.py", "scoring.py", "study.py")
-        # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
-        own["budget"].pop("base_seeds")
-        own["worlds"] = own["worlds"][:1]
-        # Learners and families may be added, but not another of one name.
-        target, samples = self.settings.learner.target, self.settings.task.path
-        for name in self.settings.learner.names:
-            if outer := outer_of(name):
-                own[f"outer.{name}"] = list(outer)
-        if target is not None:
-            own["learner.target"] = [target, target_digest(target)]
-        if samples is not None:
-            own["task.path"] = file_digest(samples)
-        if LANGUAGE_MODEL in self.settings.learner.names:
-            own["llm"] = self.settings.llm.model_dump(include={"source", "model", "replies"})
-        kept = json.loads(path.read_text()) if path.exists() else {}
-        other = [name for name in own if name in kept and kept[name] != own[name]]
-        if other:
-            raise ValueError(
-                f"resume={self.folder}: made with other settings of {', '.join(other)}; "
-                f"give the same ones (code: that of kubku), or leave resume out"
-            )
-        write_json(path, {**kept, **own})
 
-    def run(self) -> None:
-        """Make every base state and every cell that is missing."""
-        possible = list(self._possible_cells())
-        there_are = sorted({cell.base for cell in possible})
-        for base in self.settings.learner.bases or ():
-            if base not in there_are:
-                raise ValueError(
-                    f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
-                )
-        self._same_settings()
-        for idle in {*self.settings.learner.names} - {cell.learner for cell in possible}:
-            if idle != LANGUAGE_MODEL:
-                families = ", ".join(self.settings.task.families)
-                self.console.print(f"{idle} is left out: it can handle none of {families}")
-        jobs = list(self._jobs())
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        silent = not self.console.is_terminal
-        with (
-            warnings.catch_warnings(),
-            Progress(*columns, console=self.console, disable=silent) as bar,
-        ):
-            task = bar.add_task("kubku", total=len(jobs))
+def _growth(plan: Plan) -> Iterator[_Job]:
+    """How base states grew, of those whose growth is counted: one job a family."""
+    for cell in plan.cells:
+        grown = KNOWN[cell.learner].grows and cell.base == "grown"
+        if grown and cell.replicate == 0 and cell.world == plan.settings.worlds[0]:
+            of = cell.family, cell.learner, "growth"
+            yield _Job(of, "growth", partial(_grow, plan, cell))
 
-            def work(job: _Job) -> None:
-                bar.update(task, description=" ".join(job.of))
-                job.do()
-                bar.advance(task)
 
-            # orbax warns about layouts that don't matter on one host.
-            warnings.simplefilter("ignore")
-            side_by_side(work, jobs, lambda job: job.program)
-        if self.settings.stage != "base":
-            self._ask_model()
+def _work(jobs: Iterable[_Job], console: Console) -> None:
+    """Do all jobs, side by side."""
+    waiting = list(jobs)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    silent = not console.is_terminal
+    with warnings.catch_warnings(), Progress(*columns, console=console, disable=silent) as bar:
+        task = bar.add_task("kubku", total=len(waiting))
 
-    def _jobs(self) -> Iterator[_Job]:
-        base_alone = self.settings.stage == "base"
-        if not base_alone:
-            # First, or all threads would wait for the one that draws what each of them needs.
-            for family in self.settings.task.families:
-                yield _Job((family, "samples"), family, partial(self.data, family, 0))
-        make = self._bases.get if base_alone else self._evaluate
-        for cell in self.cells():
-            learner = self.learner(cell.learner, cell.family)
-            yield _Job(cell[:3], id(learner), partial(make, cell))
-        if not base_alone and any(cell[1:3] == (_GROWN, "grown") for cell in self.cells()):
-            for family in self.settings.task.families:
-                if family != "jsonl":
-                    yield _Job((family, _GROWN, "growth"), "growth", partial(self._grow, family))
+        def work(job: _Job) -> None:
+            bar.update(task, description=" ".join(job.of))
+            job.do()
+            bar.advance(task)
 
-    def _ask_model(self) -> None:
-        """The language model's cells, one a family: it has neither base states nor replicates."""
-        if LANGUAGE_MODEL not in self.settings.learner.names:
-            return
-        with open_model(self.settings.llm) as model:
-            assert model is not None, "settings without a model are refused"
-            for name in self.settings.task.families:
-                path = self.folder / Cell(name, LANGUAGE_MODEL, "none", "none", 0).path
-                if path.exists():
-                    continue
-                clock = time.perf_counter()
-                samples = _rows(self.data(name, 0).test, slice(0, self.settings.budget.slow))
-                family = self.family(name)
-                before, after = (
-                    language_model.ask(model, family, samples, shown) for shown in (False, True)
-                )
-                seconds = time.perf_counter() - clock
-                found: dict[str, Any] = {
-                    "answers": after.astype(np.int8),
-                    "before_answers": before.astype(np.int8),
-                    "audit": float("nan"),  # it is shown no halo that could be a wrong one
-                    "seconds_exposed": seconds,
-                }
-                for when, answers in (("before", before), ("after", after)):
-                    marked = score_batch(jnp.asarray(answers), samples)
-                    found |= {f"{when}.{n}": np.asarray(x) for n, x in marked._asdict().items()}
-                note = {
-                    "model": model.name,
-                    "objective": 0.0,
-                    "seconds": seconds,
-                    "seconds_base": 0.0,
-                    "made_on": jax.devices()[0].device_kind,
-                }
-                save(path, note, found)
+        # orbax warns about layouts that don't matter on one host.
+        warnings.simplefilter("ignore")
+        side_by_side(work, waiting, lambda job: job.program)
 
-    def _grow(self, family: str) -> None:
-        """How `grownet_two_layer` grew in the first replicate: a file."""
-        path = self.folder / "growth" / f"{family}.json"
-        if path.exists():
-            return
-        learner = self.learner(_GROWN, family)
-        initial, training, _ = keys(self.settings.seeds(0)[0])
-        samples = self.pretrain(family, self.settings.worlds[0], 0)
-        whole = samples.label.shape[0] // HISTORY * HISTORY
-        first = _rows(samples, slice(0, whole))
-        history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
-        total = {
-            name: np.asarray(counts).reshape(len(history.samples), -1).sum(-1)
-            for name, counts in zip(("neurons", "slots"), history[1:], strict=True)
-        }
-        write_json(path, {"samples": history.samples, **total})
 
-    def cells(self) -> Iterator[Cell]:
-        """All cells, one replicate after the other, of the base states that were chosen."""
-        wanted = self.settings.learner.bases
-        return (cell for cell in self._possible_cells() if wanted is None or cell.base in wanted)
+def _evaluate(plan: Plan, cell: Cell) -> None:
+    """Write a cell's file, unless it is there."""
+    path = plan.folder / cell.path
+    if path.exists():
+        return
+    base, seconds = plan.bases.get(cell)
+    budget, slow = plan.settings.budget, KNOWN[cell.learner].slow
+    found = evaluation.evaluate(
+        plan.learners[cell.learner, cell.family],
+        base,
+        seconds,
+        plan.source.families[cell.family],
+        plan.source.splits(cell.family, cell.replicate),
+        Amount(
+            test=budget.slow if slow else budget.test,
+            validation=budget.slow if slow else None,
+            sweep=budget.sweep if cell.replicate == 0 else 0,
+            drift_alone=cell.world != plan.settings.worlds[0],
+        ),
+    )
+    cells.save(path, found)
 
-    def _possible_cells(self) -> Iterator[Cell]:
-        first, *others = self.settings.worlds
-        for replicate in range(self.settings.budget.replicates):
-            for name in self.settings.task.families:
-                family = self.family(name)
-                for learner in self.settings.learner.names:
-                    if learner == LANGUAGE_MODEL or self._cannot(learner, family):
-                        continue
-                    for base, make in self.learner(learner, name).bases.items():
-                        if name == "jsonl" and make is not None:
-                            continue
-                        yield Cell(name, learner, base, first, replicate)
-                        # A base state that nothing was learnt for is the same in every world.
-                        for world in others if make is not None and replicate == 0 else ():
-                            yield Cell(name, learner, base, world, replicate)
 
-    def _cannot(self, learner: str, family: Family) -> bool:
-        return (learner in learners.SPATIAL and not learners.spatial(family)) or (
-            learner == "generator_oracle" and family.name == "jsonl"
-        )
+def _ask_model(plan: Plan) -> None:
+    """The language model's cells, one a family: it has neither base states nor replicates."""
+    names = asking(plan.settings)
+    if not names:
+        return
+    with open_model(plan.settings.llm) as model:
+        assert model is not None, "settings without a model are refused"
+        for name in names:
+            for family in plan.source.families.values():
+                path = plan.folder / _model_cell(family.name, name).path
+                if not path.exists():
+                    test = plan.source.splits(family.name, 0).test
+                    few = samples.rows(test, slice(0, plan.settings.budget.slow))
+                    cells.save(path, evaluation.ask(model, family, few))
 
-    def family(self, name: str) -> Family:
-        """The family of that name."""
-        return self._own[0] if name == "jsonl" and self._own else FAMILIES[name]
 
-    def learner(self, name: str, family: str) -> Learner:
-        """The learner of that name; the same object each time, so that compilations are shared."""
-        return self._learner(name, family if name in learners.OF_FAMILY else "stories")
+def _model_cell(family: str, learner: str) -> Cell:
+    return Cell(family, learner, NO_BASE, NO_BASE, 0)
 
-    @cache  # noqa: B019 - one study lives as long as the program
-    def _learner(self, name: str, family: str) -> Learner:
-        if name == "custom":
-            return learners.custom(self.settings.learner.target or "")
-        return learners.make(name, self.family(family), self.settings.budget.training)
 
-    def data(self, name: str, generator_seed: int) -> Data:
-        """Every split of a family that learners are tuned and asked on, as NumPy arrays, which are
-        cut without compiling anything.
-        """
-        with self._drawing[name], jax.default_device(self._place(name)):
-            return self._data(name, generator_seed)
+def _growth_path(plan: Plan, family: str) -> Path:
+    return plan.folder / "growth" / f"{family}.json"
 
-    def pretrain(self, name: str, world: str, replicate: int) -> Samples:
-        """What the base states of a replicate are made from, as NumPy arrays."""
-        with self._drawing[name], jax.default_device(self._place(name)):
-            return self._pretrain(name, world, replicate)
 
-    def _place(self, name: str) -> jax.Device:
-        """Where a family's samples are drawn, whoever wants them: each device would compile it."""
-        devices = jax.local_devices()
-        return devices[self.settings.task.families.index(name) % len(devices)]
+def _grow(plan: Plan, cell: Cell) -> None:
+    """Write how a cell's base state grew, unless the file is there."""
+    path = _growth_path(plan, cell.family)
+    if path.exists():
+        return
+    learner = plan.learners[cell.learner, cell.family]
+    initial, training, _ = keys(plan.settings.seeds(cell.replicate)[0])
+    heard = plan.source.pretrain(cell.family, cell.world, cell.replicate)
+    whole = heard.label.shape[0] // HISTORY * HISTORY
+    first = samples.rows(heard, slice(0, whole))
+    history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
+    points = len(history.samples)
+    samples_heard, neurons, slots = (
+        tuple(np.asarray(counts).reshape(points, -1).sum(-1).tolist()) for counts in history
+    )
+    write_json(path, Growth(samples=samples_heard, neurons=neurons, slots=slots))
 
-    # A full study's would not all fit the memory.
-    @lru_cache(maxsize=32)  # noqa: B019
-    def _pretrain(self, name: str, world: str, replicate: int) -> Samples:
-        n, (*_, key) = self.settings.budget.pretrain, keys(self.settings.seeds(replicate)[0])
-        return generate(FAMILIES[name], key, n, "pretrain", skew=WORLDS[world])
 
-    @cache  # noqa: B019
-    def _data(self, name: str, generator_seed: int) -> Data:
-        budget = self.settings.budget
-        if name == "jsonl":
-            assert self._own is not None
-            own = self._own[1]
-            tuning, scored, paired = jsonl.split(own)
-            # No sample twice in a stream, or it would be known already.
-            shuffled = np.random.default_rng(self.settings.seed)
-            streams = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]
-            parts = tuning, scored, paired, np.stack(streams)
-            return Data(*[_rows(own, part) for part in parts])
-        key = jax.random.key(self.settings.seed + 1000 * generator_seed)
-        family, (of_pairs, of_streams) = FAMILIES[name], jax.random.split(key, 2)
-        flowing = generate(family, of_streams, budget.streams * budget.length, "test")
-        shape = budget.streams, budget.length
-        streams = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), flowing)
-        return Data(
-            generate(family, key, budget.validation, "validation"),
-            generate(family, key, budget.test, "test"),
-            generate(family, of_pairs, budget.pairs, "test", pairs=True),
-            apart(streams),
-        )
+def _export(source: Source, folder: Path) -> list[Path]:
+    written = []
+    for name, family in source.families.items():
+        splits = source.splits(name, 0)
+        for split, of_split in (("test", splits.test), ("pairs", splits.pairs)):
+            path = folder / "samples" / f"{name}.{split}.jsonl"
+            written.append(jsonl.write(path, family, of_split))
+    return written
 
-    def _evaluate(self, cell: Cell) -> None:
-        """Tune, expose and ask; write the cell's file, unless it is there."""
-        if (self.folder / cell.path).exists():
-            return
-        learner = self.learner(cell.learner, cell.family)
-        base, made_in = self._bases.get(cell)
-        data = self.data(cell.family, self.settings.seeds(cell.replicate)[1])
-        budget, clock = self.settings.budget, time.perf_counter()
-        slow = cell.learner == "transformer"
-        few = slice(0, budget.slow if slow else budget.test)
-        couples = slice(0, few.stop // 2 * 2)
-        validation = _rows(data.validation, slice(0, budget.slow)) if slow else data.validation
 
-        tuned = protocol.tune(learner, base, validation)
-        state = protocol.with_trial(base, tuned.trial)
-        found: dict[str, Any] = {}
-        pairs = _rows(data.pairs, couples)
-        if pairs.label.shape[0]:
-            found |= measures.drift(
-                learner, state, tuned.threshold, self.family(cell.family), pairs
-            )
-        if cell.world == self.settings.worlds[0]:
-            test = _rows(data.test, few)
-            exposing = time.perf_counter()
-            exposed = jax.block_until_ready(protocol.reset_to_base(learner, state, test))
-            found["seconds_exposed"] = time.perf_counter() - exposing
-            found["answers"] = np.asarray(decide(exposed.after, tuned.threshold), np.int8)
-            found["before_answers"] = np.asarray(decide(exposed.before, tuned.threshold), np.int8)
-            for when, scores in zip(("before", "after"), exposed, strict=True):
-                marked = protocol.judged(scores, tuned.threshold, test)
-                found |= {f"{when}.{name}": np.asarray(x) for name, x in marked._asdict().items()}
-            # On as many samples as were tuned on: the program for them is compiled.
-            found["audit"] = protocol.audit(
-                learner, state, _rows(test, slice(0, validation.label.shape[0]))
-            )
-            if cell.replicate == 0:
-                found |= measures.by_steps(
-                    learner, state, tuned.threshold, _rows(test, slice(0, budget.sweep))
-                )
-            found |= measures.streaming(learner, state, tuned.threshold, data.streams)
-        note = {
-            **tuned.trial,
-            "threshold": tuned.threshold,
-            "objective": tuned.objective,
-            "seconds": time.perf_counter() - clock,
-            "seconds_base": made_in,
-            "made_on": jax.devices()[0].device_kind,
-        }
-        save(self.folder / cell.path, note, found)
+# --- handing it over
 
-    def export(self) -> list[Path]:
-        """The test split and the pairs of each family as JSONL, in words and in tokens."""
-        written = []
-        for name in self.settings.task.families:
-            data = self.data(name, 0)
-            for split, samples in (("test", data.test), ("pairs", data.pairs)):
-                path = self.folder / "samples" / f"{name}.{split}.jsonl"
-                written.append(jsonl.write(path, self.family(name), samples))
-        return written
 
-    def examples(self) -> list[dict[str, Any]]:
-        """Some samples of each family in words, with the right answers, for the browser."""
-        shown = []
-        for name in self.settings.task.families:
-            family = self.family(name)
-            samples = jax.tree.map(np.asarray, self.data(name, 0).test)
+def _collected(plan: Plan) -> Collected:
+    """All that was found, read back from the cells' files."""
+    settings, source = plan.settings, plan.source
+    arms = _arms(plan)
+    replicates = range(max((len(arm.replicates) for arm in arms), default=0))
+    generators = {settings.seeds(number)[1]: number for number in reversed(replicates)}
+    drawn: dict[tuple[str, int], Asked] = {}
+
+    def draw(of: tuple[str, int]) -> None:
+        family, generator = of
+        drawn[of] = _asked(source, family, generators[generator], generator)
+
+    wanted = sorted((family, generator) for family in source.families for generator in generators)
+    side_by_side(draw, wanted, lambda of: of[0])
+    exposures: dict[tuple[str, str], Exposure] = {}
+    for arm in arms:
+        model = KNOWN[arm.learner].asks_model
+        learner = None if model else plan.learners[arm.learner, arm.family]
+        exposures[arm.family, arm.learner] = "context" if learner is None else learner.exposure
+    paths = {family: _growth_path(plan, family) for family in source.families}
+    return Collected(
+        arms=arms,
+        asked={
+            family: [drawn[family, settings.seeds(number)[1]] for number in replicates]
+            for family in source.families
+        },
+        exposures=exposures,
+        growth={
+            family: Growth.model_validate_json(path.read_text())
+            for family, path in paths.items()
+            if path.exists()
+        },
+        examples=[
+            example
+            for name, family in source.families.items()
             # Slow learners were asked the first few samples alone.
-            for i in range(min(EXAMPLES, self.settings.budget.slow, len(samples.label))):
-                sample = jax.tree.map(lambda leaf: leaf[i], samples)  # noqa: B023
-                shown.append(
-                    {
-                        "family": name,
-                        "row": i,
-                        "story": story(family, sample),
-                        "queries": [
-                            {
-                                "text": say(
-                                    family, type(sample.query)(*(p[q] for p in sample.query))
-                                ),
-                                "kind": Kind(int(sample.kind[q])).name.lower(),
-                                "gold": int(sample.gold[q]),
-                            }
-                            for q in np.flatnonzero(sample.asked)
-                        ],
-                    }
-                )
-        return shown
+            for example in samples.examples(
+                family, source.splits(name, 0).test, settings.budget.slow
+            )
+        ],
+        chosen_bases=settings.learner.bases,
+    )
 
 
-def _rows(samples: Samples, rows: Any) -> Samples:
-    return jax.tree.map(lambda leaf: leaf[rows], samples)
+def _asked(source: Source, family: str, replicate: int, generator: int) -> Asked:
+    of, test = source.families[family], source.splits(family, replicate).test
+    joint = np.asarray(measures.joint(of, test)) if of.has_rules else None
+    return Asked(generator, test, joint)
+
+
+def _arms(plan: Plan) -> list[Arm]:
+    found: dict[tuple[str, str, str], dict[str, list[Found]]] = {}
+    first, *others = plan.settings.worlds
+    for cell in plan.cells:
+        of_world = found.setdefault(cell[:3], {world: [] for world in plan.settings.worlds})
+        of_world[cell.world].append(cells.load(plan.folder / cell.path))
+    for name in asking(plan.settings):
+        for family in plan.source.families:
+            cell = _model_cell(family, name)
+            found[cell[:3]] = {first: [cells.load(plan.folder / cell.path)]}
+    return [
+        Arm(*of, worlds[first], {world: worlds.get(world, []) for world in others})
+        for of, worlds in found.items()
+    ]

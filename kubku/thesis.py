@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
+import yaml
 
 from evidence import stats
-from evidence.runtime.config import Settings
+from evidence.measurement import Measurement
+from evidence.ruling import Condition, Ruling, State, enough_replicates, rule, state_of
+from evidence.runtime.config import Settings, build, settings_folder
+from kubku.results import Comparison
 
 RESAMPLES = 2000
 
@@ -24,32 +28,87 @@ class Thesis(Settings):
     level: float
 
 
-Outcomes = Mapping[str, list[np.ndarray]]
-"""KU and BKU after learning, by learner: one f64[N, 2] a replicate, samples in the same order."""
+def declared() -> Thesis:
+    """The thesis as it stands in `conf/thesis/kubku.yaml`."""
+    text = (settings_folder() / "thesis" / "kubku.yaml").read_text("utf-8")
+    return build(Thesis, yaml.safe_load(text), "thesis")
 
 
-def compare(
-    own: list[np.ndarray], other: list[np.ndarray], *, crossed: bool = False
-) -> dict[str, Any]:
-    """Differences of KU and BKU, own minus other, with p-values for dominance either way.
+Outcomes = Mapping[str, Mapping[str, Sequence[np.ndarray]]]
+"""KU and BKU after learning, by family and learner, opponents on their best base states: one
+f64[N, 2] a replicate, samples in the same order. What wasn't measured is absent."""
+
+Learnt = Mapping[tuple[str, str], Measurement]
+"""Induced KU, after learning minus before, by (family, learner), on the same base states."""
+
+Pairs = Collection[tuple[str, str]]
+"""(family, learner)."""
+
+
+def compare(thesis: Thesis, outcomes: Outcomes, *, crossed: bool = False) -> list[Comparison]:
+    """The thesis' learner minus each opponent in each family that both were measured in.
+
+    Args:
+      thesis: as declared.
+      outcomes: of all learners.
+      crossed: all replicates answered the same samples.
+    """
+    found = {
+        (family, opponent): _difference(of[thesis.learner], of[opponent], crossed=crossed)
+        for family, of in outcomes.items()
+        if thesis.learner in of
+        for opponent in thesis.against
+        if opponent in of
+    }
+    adjusted = [
+        stats.holm({str(at): p[way] for at, (*_, p) in found.items()})
+        for way in ("dominates", "dominated")
+    ]
+    comparisons = []
+    for at, (ku, bku, alone) in found.items():
+        up, down = (of_direction[str(at)] for of_direction in adjusted)
+        comparisons.append(
+            Comparison(
+                family=at[0],
+                opponent=at[1],
+                KU=ku,
+                BKU=bku,
+                p_dominates=up,
+                p_dominated=down,
+                p_dominates_alone=alone["dominates"],
+                p_dominated_alone=alone["dominated"],
+                dominates=_lies(ku, bku, 1) and up is not None and up < thesis.level,
+                dominated=_lies(ku, bku, -1) and down is not None and down < thesis.level,
+            )
+        )
+    return comparisons
+
+
+_Direction = Literal["dominates", "dominated"]
+
+
+def _difference(
+    own: Sequence[np.ndarray], other: Sequence[np.ndarray], *, crossed: bool
+) -> tuple[Measurement, Measurement, dict[_Direction, float | None]]:
+    """Differences of KU and of BKU, own minus other, and a p-value for dominance either way.
 
     Samples are paired by row; where one learner was asked fewer, only those that both were asked.
-    `crossed`: all replicates answered the same samples.
     """
     differences = []
     for a, b in zip(own, other, strict=True):
         n = min(len(a), len(b))
         differences.append(a[:n] - b[:n])
     means = np.array([difference.mean(0) for difference in differences])
-    found: dict[str, Any] = {}
-    for column, name in enumerate(("KU", "BKU")):
-        found[name] = stats.hierarchical_bootstrap(
+    ku, bku = (
+        stats.hierarchical_bootstrap(
             [difference[:, column] for difference in differences],
             lambda table: table,
             "replicate",
             crossed=crossed,
             resamples=RESAMPLES,
         )
+        for column in (0, 1)
+    )
     zero = np.zeros(len(means))
     up = [
         stats.paired(means[:, 0], zero, "replicate"),
@@ -59,9 +118,11 @@ def compare(
         stats.paired(zero, means[:, 0], "replicate"),
         stats.paired(means[:, 1], zero, "replicate"),
     ]
-    found["p_dominates"] = _largest([test.p_greater for test in up], means, 1)
-    found["p_dominated"] = _largest([test.p_greater for test in down], means, -1)
-    return found
+    p_values: dict[_Direction, float | None] = {
+        "dominates": _largest([test.p_greater for test in up], means, 1),
+        "dominated": _largest([test.p_greater for test in down], means, -1),
+    }
+    return ku, bku, p_values
 
 
 def _largest(p_values: list[float | None], means: np.ndarray, direction: int) -> float | None:
@@ -80,78 +141,106 @@ def _largest(p_values: list[float | None], means: np.ndarray, direction: int) ->
     return max(found)
 
 
+def _lies(ku: Measurement, bku: Measurement, direction: int) -> bool:
+    """Whether both intervals lie where dominance wants them; `direction` -1 for being dominated."""
+    if direction > 0:
+        return state_of(ku, above=0) == "met" and state_of(bku, below=0) == "met"
+    return state_of(ku, below=0) == "met" and state_of(bku, above=0) == "met"
+
+
 def judge(
-    thesis: Thesis, outcomes: Mapping[str, Outcomes], *, crossed: bool = False
-) -> dict[str, Any]:
-    """The verdict with the condition that decided it and every comparison.
+    thesis: Thesis, comparisons: Sequence[Comparison], learnt: Learnt, wanted: Pairs
+) -> Ruling:
+    """The verdict from what a results file holds.
 
     Args:
       thesis: as declared.
-      outcomes: by family; opponents on their best base states, named as in `against`. An opponent
-        that can't handle a family is absent there.
-      crossed: all replicates answered the same samples.
+      comparisons: all that were made.
+      learnt: of every learner of the thesis that was measured.
+      wanted: every family with every learner of the thesis that can handle it: these must have
+        been measured, and have learnt.
     """
-    comparisons = {
-        (family, opponent): compare(found[thesis.learner], found[opponent], crossed=crossed)
-        for family, found in outcomes.items()
-        if thesis.learner in found
-        for opponent in thesis.against
-        if opponent in found
-    }
-    for direction in ("dominates", "dominated"):
-        adjusted = stats.holm({str(at): c[f"p_{direction}"] for at, c in comparisons.items()})
-        for at, comparison in comparisons.items():
-            comparison[f"p_{direction}_alone"] = comparison[f"p_{direction}"]
-            comparison[f"p_{direction}"] = adjusted[str(at)]
-    conditions = [
-        {
-            "family": family,
-            "opponent": opponent,
-            **comparison,
-            "dominates": _holds(comparison, "dominates", thesis.level),
-            "dominated": _holds(comparison, "dominated", thesis.level),
-        }
-        for (family, opponent), comparison in comparisons.items()
-    ]
-    verdict, why = _verdict(thesis, outcomes, conditions)
-    return {
-        "verdict": verdict,
-        "deciding_condition": why,
-        "statement": thesis.statement,
-        "conditions": conditions,
-    }
-
-
-def _holds(comparison: Mapping[str, Any], direction: str, level: float) -> bool:
-    ku, bku, p = comparison["KU"], comparison["BKU"], comparison[f"p_{direction}"]
-    if ku.low is None or bku.low is None or p is None:
-        return False
-    if direction == "dominates":
-        return ku.low > 0 and bku.high < 0 and p < level
-    return ku.high < 0 and bku.low > 0 and p < level
-
-
-def _verdict(
-    thesis: Thesis, outcomes: Mapping[str, Outcomes], conditions: list[dict[str, Any]]
-) -> tuple[str, str]:
-    missing = [
-        family for family in thesis.families if thesis.learner not in outcomes.get(family, {})
-    ]
-    if missing:
-        return "inconclusive", f"{thesis.learner} was not measured on {', '.join(missing)}"
-    for opponent in thesis.against:
-        met = [c for c in conditions if c["opponent"] == opponent]
-        if len(met) == len(thesis.families) and all(c["dominated"] for c in met):
-            return "falsified", f"{opponent} dominates {thesis.learner} in every family"
-    absent = [o for o in thesis.against if not any(c["opponent"] == o for c in conditions)]
-    if absent:
-        return "inconclusive", f"no measurement of {', '.join(absent)}"
-    short = [c for c in conditions if not c["dominates"]]
-    if not short:
-        return "supported", f"{thesis.learner} dominates every opponent in every family"
-    first = short[0]
-    return (
-        "inconclusive",
-        f"{thesis.learner} doesn't dominate {first['opponent']} on {first['family']}, "
-        f"nor does one opponent dominate it everywhere",
+    return rule(
+        thesis.statement,
+        [
+            enough_replicates(_replicates(learnt), "replicate"),
+            *_measured(thesis, learnt, wanted),
+            *_have_learnt(learnt, wanted),
+            *(_falsifies(thesis, opponent, comparisons) for opponent in thesis.against),
+            *(_supports(thesis, comparison) for comparison in comparisons),
+        ],
     )
+
+
+def _replicates(learnt: Learnt) -> int:
+    """How many replicates the measurements rest on; samples of a single one aren't any."""
+    counts = [m.n if m.unit == "replicate" else 1 for m in learnt.values()]
+    return min(counts, default=0)
+
+
+def _measured(thesis: Thesis, learnt: Learnt, wanted: Pairs) -> list[Condition]:
+    conditions = []
+    for learner in (thesis.learner, *thesis.against):
+        missing = [family for family, of in wanted if of == learner and (family, of) not in learnt]
+        conditions.append(
+            Condition(
+                name=f"{learner} is measured",
+                role="requires",
+                wanted="in every family that it handles"
+                + (f" (missing: {', '.join(missing)})" if missing else ""),
+                state="refuted" if missing else "met",
+            )
+        )
+    return conditions
+
+
+def _have_learnt(learnt: Learnt, wanted: Pairs) -> list[Condition]:
+    return [
+        Condition(
+            name=f"{learner} has learnt on {family}: induced KU",
+            role="requires",
+            wanted="above 0",
+            state=state_of(learnt[family, learner], above=0),
+            measured={"induced KU": learnt[family, learner]},
+        )
+        for family, learner in wanted
+        if (family, learner) in learnt
+    ]
+
+
+def _falsifies(thesis: Thesis, opponent: str, comparisons: Sequence[Comparison]) -> Condition:
+    own = {c.family: c for c in comparisons if c.opponent == opponent}
+    everywhere = all(family in own and own[family].dominated for family in thesis.families)
+    state: State = "met" if everywhere else "undetermined"
+    # One family in which it surely doesn't dominate is enough.
+    if any(_refuted(c.KU, c.BKU, -1) for c in own.values()):
+        state = "refuted"
+    return Condition(
+        name=opponent,
+        role="falsifies",
+        wanted=f"dominates {thesis.learner} in every family",
+        state=state,
+        measured={
+            f"{name}, {family}": difference
+            for family, c in own.items()
+            for name, difference in (("KU", c.KU), ("BKU", c.BKU))
+        },
+    )
+
+
+def _supports(thesis: Thesis, comparison: Comparison) -> Condition:
+    refuted = _refuted(comparison.KU, comparison.BKU, 1)
+    return Condition(
+        name=f"{thesis.learner} on {comparison.family}",
+        role="supports",
+        wanted=f"dominates {comparison.opponent} (KU higher, BKU lower)",
+        state="met" if comparison.dominates else "refuted" if refuted else "undetermined",
+        measured={"KU": comparison.KU, "BKU": comparison.BKU},
+    )
+
+
+def _refuted(ku: Measurement, bku: Measurement, direction: int) -> bool:
+    """Whether one of the intervals lies wholly on the side that dominance rules out."""
+    if direction < 0:
+        ku, bku = bku, ku
+    return state_of(ku, below=0) == "met" or state_of(bku, above=0) == "met"

@@ -2,112 +2,159 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from epistemic.cards import Card
+from epistemic.evaluate import Rows
+from epistemic.results import (
+    Beside,
+    Conventions,
+    DeckDifference,
+    Four,
+    KindScores,
+    Latency,
+    PredicateScores,
+    Ratio,
+    Scored,
+    SystemComparison,
+    SystemResults,
+)
 from epistemic.scoring import metrics
-from epistemic.scoring.metrics import CONVENTIONS, LABELS, Resampled
-from epistemic.scoring.thesis import Thesis, is_ideal, judge
-from epistemic.systems import CONTROLS, REFERENCE
-from evidence.answers import Answer
+from epistemic.scoring.intervals import Resampled, difference, measure, resample
+from epistemic.scoring.metrics import CONVENTIONS, LABELS, seed_convention
+from epistemic.scoring.selective import selective
+from epistemic.scoring.thesis import Thesis, conditions, is_ideal
+from epistemic.systems import role_of
+from evidence import Measurement, Ruling, rule
 
-Rows = Mapping[str, Mapping[str, Any]]
-"""One system's rows by card id."""
+
+class _Deck(NamedTuple):
+    """Cards as numbers.
+
+    Attributes:
+      label: i32[N], rows of a table.
+      subject: i[N], in [0, subjects).
+      subjects: how many there are.
+      member: i[N, 3], the groups each card is in: all, of its kind, of its predicate.
+      kinds, predicates: group by name.
+      groups: how many there are.
+    """
+
+    label: np.ndarray
+    subject: np.ndarray
+    subjects: int
+    member: np.ndarray
+    kinds: dict[str, int]
+    predicates: dict[str, int]
+    groups: int
+
+    @staticmethod
+    def of(cards: Sequence[Card]) -> _Deck:
+        """Those of a deck."""
+        label = np.array([LABELS.index(card.label) for card in cards], np.int32)
+        subjects, subject = np.unique([card.subject for card in cards], return_inverse=True)
+        kinds = {kind: i for i, kind in enumerate(sorted({c.kind for c in cards}), start=1)}
+        iris = sorted({card.claim.pred for card in cards})
+        predicates = {iri: i for i, iri in enumerate(iris, start=1 + len(kinds))}
+        member = np.array([[0, kinds[c.kind], predicates[c.claim.pred]] for c in cards])
+        groups = 1 + len(kinds) + len(predicates)
+        return _Deck(label, subject, len(subjects), member, kinds, predicates, groups)
 
 
-def assess(
-    cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, seed: int
-) -> dict[str, Any]:
-    """Score systems that answered the same cards.
+def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, seed: int) -> Scored:
+    """Score systems that answered the same cards, compare them, and judge the thesis.
 
     Args:
       cards: the deck.
       answers: rows by system.
-      thesis: states which values are ideal.
+      thesis: states what is compared, and which values are ideal.
       seed: of the bootstrap.
-
-    Returns:
-      "systems": {name: {role, table, conventions, beside, selective, by_kind, by_predicate,
-      ideal, latency_s}}; "comparisons": the paired differences between every two systems that are
-      neither control nor reference; "thesis": its verdict.
     """
-    names = list(answers)
-    label = np.array([LABELS.index(card.label) for card in cards], np.int32)
-    subjects, subject = np.unique([card.subject for card in cards], return_inverse=True)
-    said = np.array(
-        [[Answer[answers[name][card.id]["pred"]] for card in cards] for name in names], np.int32
-    )
-    kinds = sorted({card.kind for card in cards})
-    predicates = sorted({card.claim.pred for card in cards})
-    groups = ["all", *(f"kind {k}" for k in kinds), *(f"predicate {p}" for p in predicates)]
-    member = np.array(
-        [
-            [0, groups.index(f"kind {c.kind}"), groups.index(f"predicate {c.claim.pred}")]
-            for c in cards
-        ]
-    )
-    drawn = metrics.resample(_count(label, said, subject, member, len(subjects), len(groups)), seed)
+    deck, names = _Deck.of(cards), list(answers)
+    said = _said(cards, list(answers.values()))
+    counted = _count(deck.label, said, deck.subject, deck.member, deck.subjects, deck.groups)
+    drawn = resample(counted, seed)
     systems = {}
     for i, name in enumerate(names):
-        whole = drawn.at(i, 0)
-        beside = metrics.measure(metrics.beside, whole)
-        conventions = {key: metrics.measure(ratios, whole) for key, ratios in CONVENTIONS.items()}
-        confidence = np.array(
-            [_number(answers[name][card.id].get("confidence")) for card in cards], float
+        rows = [answers[name][card.id] for card in cards]
+        confidence = np.array([np.nan if r.confidence is None else r.confidence for r in rows])
+        conventions = _conventions(drawn.at(i, 0))
+        beside = Beside[Ratio](**measure(metrics.beside, drawn.at(i, 0)))
+        seconds = np.array([row.latency_s or 0.0 for row in rows])
+        systems[name] = SystemResults(
+            role=role_of(name),
+            table=metrics.by_name(drawn.at(i, 0).total),
+            conventions=conventions,
+            beside=beside,
+            ideal=is_ideal(thesis, conventions.seed, beside.error_rate.value),
+            selective=selective(deck.label, said[i], confidence, deck.subject, seed),
+            by_kind={kind: _kind(drawn.at(i, g)) for kind, g in deck.kinds.items()},
+            by_predicate={iri: _predicate(drawn.at(i, g)) for iri, g in deck.predicates.items()},
+            latency_s=Latency(
+                median=float(np.median(seconds)), p95=float(np.percentile(seconds, 95))
+            ),
         )
-        systems[name] = {
-            "role": _role(name),
-            "table": metrics.by_name(whole.total),
-            "conventions": conventions,
-            "beside": beside,
-            "ideal": is_ideal(thesis, conventions["seed"], beside["error_rate"]["value"]),
-            "selective": metrics.selective(label, said[i], confidence, subject, seed),
-            "by_kind": {
-                kind: _part(drawn.at(i, groups.index(f"kind {kind}")), with_seed=False)
-                for kind in kinds
-            },
-            "by_predicate": {
-                predicate: _part(drawn.at(i, groups.index(f"predicate {predicate}")))
-                for predicate in predicates
-            },
-            "latency_s": _latency([answers[name][card.id] for card in cards]),
-        }
-    ranked = [i for i, name in enumerate(names) if _role(name) == "ranked"]
-    comparisons = [
-        {
-            "one": names[i],
-            "other": names[j],
-            "seed": metrics.difference(metrics.seed, drawn.at(i, 0), drawn.at(j, 0)),
-            "beside": metrics.difference(metrics.beside, drawn.at(i, 0), drawn.at(j, 0)),
-        }
-        for i, j in combinations(ranked, 2)
-    ]
-    return {
-        "systems": systems,
-        "comparisons": comparisons,
-        "thesis": _verdict(thesis, names, drawn, systems),
-    }
-
-
-def _verdict(
-    thesis: Thesis, names: list[str], drawn: Resampled, systems: Mapping[str, Any]
-) -> dict[str, Any]:
-    pair = (thesis.licensed, thesis.unlicensed)
-    if any(name not in names for name in pair):
-        return judge(thesis, None, {})
-    licensed, unlicensed = (drawn.at(names.index(name), 0) for name in pair)
-    differences = metrics.difference(CONVENTIONS[thesis.convention], licensed, unlicensed)
-    return judge(
-        thesis,
-        differences,
-        {name: systems[name]["beside"]["error_rate"]["value"] for name in pair},
+    whole = {name: drawn.at(i, 0) for i, name in enumerate(names)}
+    ranked = [name for name in names if systems[name].role == "ranked"]
+    return Scored(
+        systems=systems,
+        comparisons=tuple(_compare(pair, whole) for pair in combinations(ranked, 2)),
+        thesis=_ruling(thesis, whole, systems),
     )
+
+
+def _ruling(
+    thesis: Thesis, whole: Mapping[str, Resampled], systems: Mapping[str, SystemResults]
+) -> Ruling:
+    pair = (thesis.licensed, thesis.unlicensed)
+    gaps, error_rates = None, {}
+    if all(name in whole for name in pair):
+        licensed, unlicensed = (whole[name] for name in pair)
+        found = difference(CONVENTIONS[thesis.convention], licensed, unlicensed)
+        gaps = Four[Measurement](**found)
+        error_rates = {name: systems[name].beside.error_rate for name in pair}
+    return rule(thesis.statement, conditions(thesis, gaps, error_rates))
+
+
+def _conventions(drawn: Resampled) -> Conventions:
+    found = {name: Four[Ratio](**measure(each, drawn)) for name, each in CONVENTIONS.items()}
+    return Conventions(**found)
+
+
+def _compare(pair: tuple[str, str], whole: Mapping[str, Resampled]) -> SystemComparison:
+    one, other = (whole[name] for name in pair)
+    return SystemComparison(
+        one=pair[0],
+        other=pair[1],
+        seed=Four[Measurement](**difference(seed_convention, one, other)),
+        beside=Beside[Measurement](**difference(metrics.beside, one, other)),
+    )
+
+
+def _kind(drawn: Resampled) -> KindScores:
+    accuracy = measure(metrics.beside, drawn)["accuracy"]
+    return KindScores(table=metrics.by_name(drawn.total), accuracy=accuracy)
+
+
+def _predicate(drawn: Resampled) -> PredicateScores:
+    return PredicateScores(
+        table=metrics.by_name(drawn.total),
+        accuracy=measure(metrics.beside, drawn)["accuracy"],
+        seed=_four(drawn),
+    )
+
+
+def _four(drawn: Resampled) -> Four[Ratio]:
+    return Four[Ratio](**measure(seed_convention, drawn))
+
+
+def _said(cards: Sequence[Card], answers: Sequence[Rows]) -> np.ndarray:
+    """i32[K, N] of `Answer`, a row a system."""
+    return np.array([[rows[card.id].answer for card in cards] for rows in answers], np.int32)
 
 
 def _count(
@@ -136,83 +183,57 @@ def _count(
     return np.asarray(flat).reshape(subjects, systems, groups, 3, 5)
 
 
-def _part(drawn: Resampled, with_seed: bool = True) -> dict[str, Any]:
-    """A breakdown's entry; a kind has one label, so that only its accuracy says something."""
-    entry = {
-        "table": metrics.by_name(drawn.total),
-        "accuracy": metrics.measure(metrics.beside, drawn)["accuracy"],
-    }
-    return entry | ({"seed": metrics.measure(metrics.seed, drawn)} if with_seed else {})
-
-
-def _role(name: str) -> str:
-    return "control" if name in CONTROLS else "reference" if name == REFERENCE else "ranked"
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _latency(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    seconds = np.array([row.get("latency_s") or 0.0 for row in rows])
-    return {"median": float(np.median(seconds)), "p95": float(np.percentile(seconds, 95))}
-
-
-def scores(cards: Sequence[Card], rows: Rows, seed: int) -> dict[str, Any]:
+def scores(cards: Sequence[Card], rows: Rows, seed: int) -> Four[Ratio]:
     """The four metrics of one system under the seed convention, for sweeps."""
-    return metrics.measure(metrics.seed, _drawn(cards, rows, seed))
+    return _four(_drawn(cards, rows, seed))
 
 
 def compare_decks(
     one: tuple[Sequence[Card], Mapping[str, Rows]],
     other: tuple[Sequence[Card], Mapping[str, Rows]],
     seed: int,
-) -> dict[str, Any]:
+) -> dict[str, DeckDifference]:
     """How each system differs between two decks, and how much of that is the decks' own making.
+
+    At equal labels the decks' label ratios are taken out, so that what is left is a real difference
+    where its interval keeps clear of 0.
 
     Args:
       one, other: cards with every system's rows. Systems that both decks have are compared.
       seed: of the bootstrap.
-
-    Returns:
-      {system: {"as_dealt": {metric: Measurement}, "at_equal_labels": {...}}}: first minus second,
-      under the seed convention; at equal labels the decks' label ratios are taken out, so that what
-      is left is a real difference where its interval keeps clear of 0.
     """
     found = {}
     for name in one[1]:
         if name in other[1]:
             first = _drawn(one[0], one[1][name], seed)
             second = _drawn(other[0], other[1][name], seed + 1)
-            found[name] = {
-                "as_dealt": metrics.difference(metrics.seed, first, second, paired=False),
-                "at_equal_labels": metrics.difference(
-                    lambda t: metrics.seed(metrics.at_equal_labels(t)), first, second, paired=False
-                ),
-            }
+            dealt = difference(seed_convention, first, second, paired=False)
+            equal = difference(_at_equal_labels, first, second, paired=False)
+            found[name] = DeckDifference(
+                as_dealt=Four[Measurement](**dealt), at_equal_labels=Four[Measurement](**equal)
+            )
     return found
 
 
+def _at_equal_labels(t: np.ndarray) -> metrics.Fractions:
+    return seed_convention(metrics.at_equal_labels(t))
+
+
 def _drawn(cards: Sequence[Card], rows: Rows, seed: int) -> Resampled:
-    label = np.array([LABELS.index(card.label) for card in cards], np.int32)
-    subjects, subject = np.unique([card.subject for card in cards], return_inverse=True)
-    said = np.array([[Answer[rows[card.id]["pred"]] for card in cards]], np.int32)
-    member = np.zeros((len(cards), 1), int)
-    counted = _count(label, said, subject, member, len(subjects), 1)
-    return metrics.resample(counted, seed).at(0, 0)
+    deck = _Deck.of(cards)
+    everything = np.zeros((len(cards), 1), int)
+    said = _said(cards, [rows])
+    counted = _count(deck.label, said, deck.subject, everything, deck.subjects, 1)
+    return resample(counted, seed).at(0, 0)
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of results.json."""
-    text = importlib.resources.files("epistemic").joinpath("results.schema.json").read_text("utf-8")
-    return json.loads(text)
-
-
-def plain_metrics(systems: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+def plain_metrics(systems: Mapping[str, SystemResults]) -> dict[str, dict[str, float | None]]:
     """Values alone by system, as the published metrics.json has them, under the seed convention."""
     return {
         name: {
-            key: entry["value"] for key, entry in (s["conventions"]["seed"] | s["beside"]).items()
+            metric: ratio.value
+            for part in (system.conventions.seed, system.beside)
+            for metric, ratio in part
         }
-        for name, s in systems.items()
+        for name, system in systems.items()
     }

@@ -1,15 +1,16 @@
-"""The thesis, as conditions stated before a run, and its verdict from intervals."""
+"""The thesis, as conditions stated before a run, and what a run says of them."""
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 
-from evidence.measurement import Measurement
-from evidence.runtime.config import Settings, build
+from epistemic.results import Four, Ratio
+from evidence import Condition, Measurement
+from evidence.ruling import State, enough_replicates, state_of
+from evidence.runtime.config import Settings, build, settings_folder
 
 Range = tuple[float, float]
 
@@ -39,20 +40,20 @@ class Thesis(Settings):
 
 def load_thesis() -> Thesis:
     """The thesis as configured."""
-    text = importlib.resources.files("conf").joinpath("thesis/epistemic.yaml").read_text("utf-8")
+    text = (settings_folder() / "thesis" / "epistemic.yaml").read_text("utf-8")
     return build(Thesis, yaml.safe_load(text), at="thesis")
 
 
-def is_ideal(thesis: Thesis, metrics: Mapping[str, Any], error_rate: float | None) -> bool:
+def is_ideal(thesis: Thesis, four: Four[Ratio], error_rate: float | None) -> bool:
     """Whether a system's values lie inside every ideal range, with few enough failed calls.
 
     Args:
-      metrics: metric name to a Measurement's fields; one that is undefined is not ideal.
-      error_rate: share of failed calls.
+      four: the metrics; one that is undefined is not ideal.
+      error_rate: share of failed calls, or None where none was made.
     """
     if error_rate is None or error_rate > thesis.largest_error_rate:
         return False
-    return all(meets(thesis, name, metrics[name]["value"]) for name in thesis.ideal)
+    return all(meets(thesis, name, four[name].value) for name in thesis.ideal)
 
 
 def meets(thesis: Thesis, metric: str, value: float | None) -> bool:
@@ -64,80 +65,71 @@ def meets(thesis: Thesis, metric: str, value: float | None) -> bool:
     return value is not None and (value > low or low == 0) and (value < high or high == 1)
 
 
-def judge(
-    thesis: Thesis,
-    differences: Mapping[str, Measurement] | None,
-    error_rates: Mapping[str, float | None],
-) -> dict[str, Any]:
-    """Supported, falsified or inconclusive, with the condition that decided.
+def conditions(
+    thesis: Thesis, gaps: Four[Measurement] | None, error_rates: Mapping[str, Ratio]
+) -> tuple[Condition, ...]:
+    """The conditions of the thesis, for `evidence.rule`.
 
-    Supported: FAR-NE falls, and LA falls by at most `largest_loss`, both by the nearer end of the
-    paired interval. Falsified: the interval of FAR-NE lies at or above 0, or that of LA below
-    -`largest_loss`. Anything else is inconclusive.
+    There is no verdict where a model was not asked, too many calls failed, or fewer than three
+    subjects tell. Supported: FAR-NE falls, and LA falls by at most `largest_loss`, both by the
+    nearer end of the paired interval. Falsified: the interval of FAR-NE lies at or above 0, or that
+    of LA below -`largest_loss`.
 
     Args:
-      differences: licensed minus unlicensed, of FAR_NE and LA; None where a model was not asked.
-      error_rates: share of failed calls by system.
+      gaps: licensed minus unlicensed; None where a model was not asked.
+      error_rates: share of failed calls of both systems, by name.
     """
-    if differences is None:
-        reason = (
-            f"no language model was asked: {thesis.licensed} and {thesis.unlicensed} are absent"
-        )
-        return {"verdict": "inconclusive", "deciding_condition": reason, "conditions": []}
-    far, la = differences["FAR_NE"], differences["LA"]
-    loss = thesis.largest_loss
-    failed = {
-        name: rate
-        for name in (thesis.licensed, thesis.unlicensed)
-        if (rate := error_rates[name]) is not None and rate > thesis.largest_error_rate
-    }
-    conditions = [
-        _condition(
-            "calls succeed",
-            not failed,
-            f"at most {thesis.largest_error_rate:.0%} of the calls of {thesis.licensed} and "
-            f"{thesis.unlicensed} fail",
-            None,
-        ),
-        _condition(
-            "FAR-NE falls",
-            None if far.high is None else far.high < 0,
-            f"FAR-NE of {thesis.licensed} minus {thesis.unlicensed}: {_ends(far)}, wanted below 0",
-            far,
-        ),
-        _condition(
-            "LA is kept",
-            None if la.low is None else la.low >= -loss,
-            f"LA of {thesis.licensed} minus {thesis.unlicensed}: {_ends(la)}, "
-            f"wanted at or above {-loss:g}",
-            la,
-        ),
-    ]
-    calls, falls, kept = conditions
-    if failed:
-        verdict, deciding = "inconclusive", calls
-    elif far.low is not None and far.low >= 0:
-        verdict, deciding = "falsified", falls
-    elif la.high is not None and la.high < -loss:
-        verdict, deciding = "falsified", kept
-    elif falls["holds"] and kept["holds"]:
-        verdict, deciding = "supported", kept
-    else:
-        verdict, deciding = "inconclusive", (kept if falls["holds"] else falls)
-    return {
-        "verdict": verdict,
-        "deciding_condition": deciding["condition"],
-        "conditions": conditions,
-    }
+    pair = f"{thesis.licensed} and {thesis.unlicensed}"
+    asked = Condition(
+        name="a language model",
+        role="requires",
+        wanted=f"asked by {pair}" + (" (no language model was asked)" if gaps is None else ""),
+        state="refuted" if gaps is None else "met",
+    )
+    if gaps is None:
+        return (asked,)
+    far, la, least = gaps.FAR_NE, gaps.LA, -thesis.largest_loss
+    falls, lost = state_of(far, below=0), state_of(la, below=least)
+    metric = f"{{}} of {thesis.licensed} minus {thesis.unlicensed}"
+    return (
+        asked,
+        _calls(thesis, pair, error_rates),
+        enough_replicates(min(far.n, la.n), "subject"),
+        _gap(metric.format("FAR-NE"), "falsifies", "at or above 0", _OPPOSITE[falls], far),
+        _gap(metric.format("LA"), "falsifies", f"below {least:g}", lost, la),
+        _gap(metric.format("FAR-NE"), "supports", "below 0", falls, far),
+        _gap(metric.format("LA"), "supports", f"at or above {least:g}", _OPPOSITE[lost], la),
+    )
 
 
-def _condition(
-    name: str, holds: bool | None, condition: str, measurement: Measurement | None
-) -> dict[str, Any]:
-    return {"name": name, "holds": holds, "condition": condition, "measurement": measurement}
+_OPPOSITE: dict[State, State] = {
+    "met": "refuted",
+    "refuted": "met",
+    "undetermined": "undetermined",
+}
 
 
-def _ends(difference: Measurement) -> str:
-    if difference.value is None or difference.low is None or difference.high is None:
-        return "undefined"
-    return f"{difference.value:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
+def _calls(thesis: Thesis, pair: str, error_rates: Mapping[str, Ratio]) -> Condition:
+    failed = any(
+        rate.value is not None and rate.value > thesis.largest_error_rate
+        for rate in error_rates.values()
+    )
+    return Condition(
+        name=f"share of failed calls of {pair}",
+        role="requires",
+        wanted=f"at most {thesis.largest_error_rate:.0%}",
+        state="refuted" if failed else "met",
+        measured={name: rate.measurement for name, rate in error_rates.items()},
+    )
+
+
+def _gap(
+    name: str,
+    role: Literal["supports", "falsifies"],
+    wanted: str,
+    state: State,
+    measured: Measurement,
+) -> Condition:
+    return Condition(
+        name=name, role=role, wanted=wanted, state=state, measured={"difference": measured}
+    )

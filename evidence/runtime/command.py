@@ -1,31 +1,131 @@
-"""How a command ends when its user is in the way: bad input and Ctrl-C in a line, never a trace."""
+"""How a command begins and ends: settings composed, one study run, errors in a line, never a trace.
+
+What it adds to Hydra: `--help` from the settings' files, the nearest name to a misspelt one, and no
+folder left behind by a command that came to nothing. `HYDRA_FULL_ERROR=1` shows where an error was
+raised.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from evidence.runtime.config import settings_folder
+from evidence.runtime.errors import INTERRUPTED, JobFailed, Known, errors_in_a_line
+from evidence.runtime.hints import hydra_errors_explained, leaves
+from evidence.runtime.leavings import BEGINNINGS, Leavings, is_nothing
 
-@contextmanager
-def errors_in_a_line(go_on: str = "") -> Iterator[None]:
-    """Exit with 2 and one line on bad input, with 130 when interrupted.
+if TYPE_CHECKING:
+    from hydra.conf import HydraConf
+
+Run = Callable[[DictConfig, Path, Console], None]
+"""What a command does with its configuration, in its output folder."""
+
+
+class _Command(NamedTuple):
+    """What each of its jobs must know; goes to other processes with them.
+
+    Attributes:
+      run: what is done.
+      go_on: the setting that makes an interrupted run go on.
+      leavings: of the command.
+      traces: whether errors show where they were raised.
+    """
+
+    run: Run
+    go_on: str
+    leavings: Leavings
+    traces: bool
+
+
+def main(name: str, purpose: str, run: Run, go_on: str) -> None:
+    """A command whose settings are in `conf/NAME`.
 
     Args:
-      go_on: the setting that makes an interrupted command go on, such as "resume=FOLDER".
+      name: of the command and of its settings' folder.
+      purpose: what it is for; shown by `--help`.
+      run: what it does.
+      go_on: the setting that makes an interrupted run go on: `resume` or `hydra.run.dir`.
     """
+    folder, arguments = settings_folder() / name, sys.argv[1:]
+    if {"--help", "-h"} & set(arguments):
+        from evidence.runtime.manual import manual
+
+        called = (
+            name
+            if Path(sys.argv[0]).name in (name, f"{name}.exe")
+            else f"python -m experiments.{name}"
+        )
+        with errors_in_a_line():
+            print(manual(name, purpose, folder, called), flush=True)
+        return
+    if not {"", os.getcwd()} & set(sys.path):
+        sys.path.insert(0, os.getcwd())  # where a module of the user's own lies
+    traces = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    command = _Command(run, go_on, Leavings(name, arguments), traces)
+    sweeps: set[Path] = set()
+    with errors_in_a_line(traces=traces), hydra_errors_explained(folder):
+        import hydra
+        from hydra.core.hydra_config import HydraConfig
+
+        @hydra.main(config_path=str(folder), config_name="config", version_base="1.3")
+        def job(config: DictConfig) -> None:
+            about = HydraConfig.get()
+            if not _is_alone(about):
+                sweeps.add(Path(about.sweep.dir).absolute())
+            _run_job(config, command)
+
+        try:
+            job()
+        finally:
+            for sweep in sweeps:
+                command.leavings.drop(sweep, but_for=["multirun.yaml"])
+
+
+def given() -> set[str]:
+    """The settings and groups that the command line of this run gives."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return {text.lstrip("+~").partition("=")[0] for text in HydraConfig.get().overrides.task}
+
+
+def _is_alone(about: HydraConf) -> bool:
+    """Whether a run is none of several."""
+    return about.mode is None or about.mode.name == "RUN"
+
+
+def _run_job(config: DictConfig, command: _Command) -> None:
+    """One run, or one job of several."""
+    from hydra.core.hydra_config import HydraConfig
+
+    about = HydraConfig.get()
+    own = Path(about.runtime.output_dir)
+    folder = Path(config.get("resume") or own)
+    alone = _is_alone(about)
+    way = f"{command.go_on}={folder}" if alone else f"hydra.sweep.dir={about.sweep.dir}"
+
+    def go_on() -> str:
+        return "" if is_nothing(folder, [".hydra"]) else way
+
+    nothing = BEGINNINGS
     try:
-        yield
-    except (ValueError, FileNotFoundError) as error:
-        sys.exit(_say(str(error), 2))
-    except KeyboardInterrupt:
-        sys.exit(_say(f"interrupted; go on with {go_on}" if go_on else "interrupted", 130))
-
-
-def _say(message: str, code: int) -> int:
-    # No markup: what stands in brackets, a list of names, say, would be taken for a style.
-    console = Console(stderr=True)
-    console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
-    return code
+        plain = dict(leaves(OmegaConf.to_container(config, resolve=True)))
+        known = Known(plain, frozenset(given()), folder, go_on)
+        with errors_in_a_line(known, traces=command.traces):
+            command.run(config, folder, Console())
+        nothing = frozenset({".hydra"})
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            nothing = frozenset({".hydra"})
+        # The other jobs of a sweep go on; Hydra names the one that failed.
+        elif not alone:
+            raise JobFailed(end.code) from None
+        raise
+    finally:
+        command.leavings.drop(own, nothing)

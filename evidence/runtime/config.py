@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from omegaconf import OmegaConf
@@ -14,6 +18,38 @@ class Settings(BaseModel):
     """A group of settings: frozen, hashable, no unknown keys, no silent type conversion."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def settings_folder() -> Path:
+    """Where the settings' files are: `conf/` of a checkout, or what a wheel has of it.
+
+    Raises:
+      FileNotFoundError: neither is there.
+    """
+    above = Path(__file__).parents[2]
+    for folder in (above / "goodharts_jax_experiments" / "conf", above / "conf"):
+        if (folder / "thesis").is_dir():
+            return folder
+    raise FileNotFoundError(f"{above / 'conf'} does not exist: the settings are not installed")
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that a misspelt `name` was meant to be, or None where none is near.
+
+    Of a dotted name its last part may also stand for the whole, as `clip` does for `ppo.clip`.
+    """
+    known = list(dict.fromkeys(names))
+    if found := difflib.get_close_matches(name, known, n=1, cutoff=0.75):
+        return found[0]
+    ends = {full.rpartition(".")[2]: full for full in known}
+    found = difflib.get_close_matches(name.rpartition(".")[2], list(ends), n=1, cutoff=0.75)
+    return ends[found[0]] if found else None
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """`"; did you mean NAME?"`, or nothing where none of `names` is near."""
+    meant = nearest(name, names)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def build(model: type[Model], node: Any, at: str) -> Model:
@@ -45,21 +81,34 @@ def _explain(model: type[Settings], at: str, error: Any) -> str:
     parts = [str(part) for part in error["loc"]]
     place = ".".join([at, *parts] if at else parts)
     if error["type"] == "extra_forbidden":
-        return f"{place}: no such setting; there are {', '.join(_siblings(model, parts))}"
+        known = _fields(model, parts[:-1])
+        hint = did_you_mean(parts[-1], known)
+        return f"{place}: no such setting{hint or ';'} there are {', '.join(known)}"
     if error["type"] == "missing":
         return f"{place}: this setting is missing"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
-        # Raised by a validator of ours, which names the settings and the fix itself.
-        return message if message.startswith(place) else f"{place}: {message}"
+        return _at(model, place, parts, message)
     return f"{place}={error['input']!r}: {message[0].lower()}{message[1:]}"
 
 
-def _siblings(model: type[Settings], parts: list[str]) -> list[str]:
-    """The settings beside the one at the end of a path."""
+def _at(model: type[Settings], place: str, parts: list[str], message: str) -> str:
+    """What a validator of ours says, with its place: it begins with a setting of its own group, or
+    with one in full.
+    """
+    if message.startswith(place):
+        return message
+    first = re.match(r"\w+(?=[=: ])", message)
+    within = first is not None and first[0] in _fields(model, parts)
+    return f"{place}.{message}" if within else f"{place}: {message}"
+
+
+def _fields(model: type[Settings], parts: list[str]) -> list[str]:
+    """The settings of the group at a path, none where there is no group."""
     owner: Any = model
-    for part in parts[:-1]:
-        inner = owner.model_fields[part].annotation if part in owner.model_fields else None
+    for part in parts:
+        inner = getattr(owner, "model_fields", {}).get(part)
+        found = inner.annotation if inner is not None else None
         # A setting inside a mapping's values, such as modes.NAME.pays, has their type.
-        owner = inner if isinstance(inner, type) else get_args(inner)[-1] if inner else owner
-    return list(owner.model_fields)
+        owner = found if isinstance(found, type) else get_args(found)[-1] if found else owner
+    return list(getattr(owner, "model_fields", {}))

@@ -1,7 +1,7 @@
 """One program over many runs, on whatever devices and hosts there are.
 
-`shard` lays a population out over the devices, `over_runs` works on it there, `fetch` fetches
-what was found. No device ever waits for another in between: runs know nothing of each other, and
+`shard` lays a population out over the devices, `over_runs` works on it there, and `fetch` brings
+the results back. No device ever waits for another in between: runs know nothing of each other, and
 there is no collective in any program (on a CPU with fewer cores than devices one can deadlock).
 """
 

@@ -14,10 +14,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 from pydantic import BaseModel
 
@@ -80,48 +80,52 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
     if not is_first_process():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with _naming(path):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
     return path
 
 
-def write_json(path: str | Path, value: Any, schema: Mapping[str, Any] | None = None) -> Path:
-    """Write plain data as JSON, atomically, validated first where a JSON Schema is given.
-
-    Raises:
-      ValueError: the data does not fit the schema; names the place.
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in an error of the system: a full disk names none, and what is written first
+    goes by another name.
     """
-    data = plain(value)
-    if schema is not None:
-        error = jsonschema.exceptions.best_match(
-            jsonschema.Draft202012Validator(schema).iter_errors(data)
-        )
-        if error is not None:
-            raise ValueError(f"{Path(path).name} at {error.json_path}: {error.message}")
-    return write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
 
 
-def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
+def write_json(path: str | Path, value: object) -> Path:
+    """Write a value as plain JSON, atomically; see `plain`."""
+    return write_text(path, json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
+
+
+def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
     """Append one record as one line, in one write: a kill can cut the last line, never another."""
     path = Path(path)
     if not is_first_process():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(plain(record), allow_nan=False) + "\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, line.encode())
-    finally:
-        os.close(descriptor)
+    with _naming(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
 
 
 def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:

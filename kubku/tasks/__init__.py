@@ -1,6 +1,7 @@
 """Task families: generators of samples and their halos, on the device, from a key."""
 
-from kubku.tasks.family import SPLITS, Family, Split, apart, generate, instances, say, story
+from kubku.tasks.family import SPLITS, Family, Split, say, story
+from kubku.tasks.generation import apart, generate, instances
 from kubku.tasks.grids import GRIDS
 from kubku.tasks.series import SERIES
 from kubku.tasks.stories import STORIES

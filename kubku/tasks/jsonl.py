@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict, cast
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,33 @@ from kubku.halo import (
 )
 from kubku.tasks.family import Family, say, stated_only, story
 
+FROM_FILE = "jsonl"
+"""The name of the family that a file makes."""
+
+
+class Item(TypedDict, total=False):
+    """A fact or a query of a line; the first three are always there."""
+
+    entity: Required[str]
+    attribute: Required[str]
+    value: Required[str]
+    text: str
+    tokens: list[int]
+    holds: bool
+    kind: str
+    answer: str
+    harmful: str
+
+
+class Line(TypedDict, total=False):
+    """A line of the file: one sample."""
+
+    story: str
+    pair: int
+    facts: Required[list[Item]]
+    queries: Required[list[Item]]
+
+
 _KINDS = {"L": Kind.LITERAL, "E": Kind.ENTAILED, "H": Kind.HALLUCINATION, "B": Kind.BIAS}
 _ANSWERS = {"no": Answer.NO, "unknown": Answer.UNKNOWN, "yes": Answer.YES}
 
@@ -60,8 +87,8 @@ def read(path: str | Path) -> tuple[Family, Samples]:
         file, the line and the field.
     """
     if not Path(path).is_file():
-        raise ValueError(f"task.path={str(path)!r}: there is no such file")
-    records = list(read_jsonl(path, required=("facts", "queries")))
+        raise ValueError(f"path={str(path)!r}: there is no such file")
+    records = cast(list[Line], list(read_jsonl(path, required=("facts", "queries"))))
     if not records:
         raise ValueError(f"{path}: no samples")
     vocabulary = _Vocabulary(records, str(path))
@@ -93,11 +120,11 @@ def write(path: str | Path, family: Family, samples: Samples) -> Path:
     return write_text(path, "".join(json.dumps(record) + "\n" for record in records))
 
 
-def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) -> dict[str, Any]:
+def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) -> Line:
     kinds = {int(kind): name for name, kind in _KINDS.items()}
     answers = {int(answer): name for name, answer in _ANSWERS.items()}
 
-    def item(statement: Statement, tokens: np.ndarray, i: int) -> dict[str, Any]:
+    def item(statement: Statement, tokens: np.ndarray, i: int) -> Item:
         said = Statement(*(part[i] for part in statement))
         attribute, value = int(said.attribute), int(said.value)
         clause = family.clause[attribute].split("|")
@@ -110,13 +137,13 @@ def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) ->
             "tokens": tokens[i].tolist(),
         }
 
-    facts = [
+    facts: list[Item] = [
         {**item(sample.exposure, told, i), "holds": bool(sample.label[i] == Answer.YES)}
         for i in map(int, np.flatnonzero(sample.shown))
     ]
-    queries = []
+    queries: list[Item] = []
     for i in map(int, np.flatnonzero(sample.asked)):
-        query = {
+        query: Item = {
             "kind": kinds[int(sample.kind[i])],
             **item(sample.query, asked, i),
             "answer": answers[int(sample.gold[i])],
@@ -135,16 +162,16 @@ def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) ->
 class _Vocabulary:
     """Ids of the file's strings, in the order in which they first occur."""
 
-    def __init__(self, records: list[dict[str, Any]], path: str) -> None:
+    def __init__(self, records: list[Line], path: str) -> None:
         self.path = path
         self.entities: dict[str, int] = {}
         self.attributes: dict[str, int] = {}
         self.values: dict[str, dict[str, int]] = {}
-        asked: list[Mapping[str, Any]] = []
+        asked: list[Item] = []
         for number, record in enumerate(records, start=1):
-            for field, most in (("facts", EXPOSURES), ("queries", QUERIES)):
+            parts = (("facts", record["facts"], EXPOSURES), ("queries", record["queries"], QUERIES))
+            for field, items, most in parts:
                 here = f"{path}, line {number}: {field}"
-                items = record[field]
                 if not isinstance(items, list) or not items:
                     raise ValueError(f"{here} must be a list that isn't empty")
                 if len(items) > most:
@@ -158,7 +185,7 @@ class _Vocabulary:
         for item in asked:
             self._add(item, ATTRIBUTES)
 
-    def _add(self, item: Mapping[str, Any], attributes: int) -> None:
+    def _add(self, item: Item, attributes: int) -> None:
         self._number(self.entities, item["entity"], ENTITIES, "entities")
         # What is only asked about is numbered behind everything that can be stated, while there is
         # room; then behind what is stated.
@@ -180,7 +207,7 @@ class _Vocabulary:
             raise ValueError(f"{self.path}: more than {most} {what}")
         ids[word] = len(ids)
 
-    def statement(self, item: Mapping[str, Any], template: int) -> tuple[int, int, int, int]:
+    def statement(self, item: Item, template: int) -> tuple[int, int, int, int]:
         """Template, entity, attribute and value as ids."""
         attribute = item["attribute"]
         return (
@@ -210,7 +237,7 @@ class _Vocabulary:
             of_value = [pattern + plain(value) for value in values]
             clauses.append("|".join(of_value) if number >= BASE else pattern + "{v}")
         return Family(
-            name="jsonl",
+            name=FROM_FILE,
             arity=(VALUES,) * BASE,
             draw=no_generator,
             judge=stated_only,
@@ -253,7 +280,7 @@ def _check_pairs(samples: list[Sample], path: str) -> None:
             raise ValueError(f"{here} has no query of kind B")
 
 
-def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sample:
+def _sample(record: Line, vocabulary: _Vocabulary, here: str) -> Sample:
     facts, queries, pair = record["facts"], record["queries"], record.get("pair", -1)
     if type(pair) is not int or not -1 <= pair < 2**31:
         raise ValueError(
@@ -297,7 +324,7 @@ def _sample(record: Mapping[str, Any], vocabulary: _Vocabulary, here: str) -> Sa
     )
 
 
-def _one_of(item: Mapping[str, Any], field: str, allowed: Mapping[str, int], here: str) -> int:
+def _one_of(item: Item, field: str, allowed: Mapping[str, int], here: str) -> int:
     value = item.get(field)
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(

@@ -20,7 +20,7 @@ def test_rows_have_the_published_fields_and_more(deck, gold_system, tmp_path):
     path = tmp_path / "a.jsonl"
     rows = evaluate(gold_system, "mine", deck, path, RUN)
     written = [json.loads(line) for line in path.read_text().splitlines()]
-    assert written == list(rows.values())
+    assert written == [row.line() for row in rows.values()]
     assert [(row["id"], row["gold"], row["label"]) for row in written] == [
         (card.id, card.gold, card.label) for card in deck
     ]
@@ -56,8 +56,8 @@ def test_a_file_cut_at_any_byte_loses_the_card_in_flight_alone(
         rows = evaluate(again, "mine", deck[:4], path, RUN)
         complete = sum(end <= cut for end in ends)
         assert again.asked == [card.id for card in deck[complete:4]]
-        assert {k: row["pred"] for k, row in rows.items()} == {
-            k: row["pred"] for k, row in expected.items()
+        assert {k: row.pred for k, row in rows.items()} == {
+            k: row.pred for k, row in expected.items()
         }
         assert list(read_rows(path, RUN)) == [card.id for card in deck[:4]]
 
@@ -101,7 +101,7 @@ def test_a_killed_run_goes_on_where_it_was(deck, tmp_path, scripted):
     again = scripted(lambda query: Answer.YES)
     rows = evaluate(again, "slow", deck, path, RUN)
     assert again.asked == [card.id for card in deck[kept:]]
-    assert [row["pred"] for row in rows.values()] == ["NO"] * kept + ["YES"] * (len(deck) - kept)
+    assert [row.pred for row in rows.values()] == ["NO"] * kept + ["YES"] * (len(deck) - kept)
 
 
 def test_errors_are_asked_again_and_the_later_row_counts(deck, tmp_path, scripted):
@@ -111,13 +111,13 @@ def test_errors_are_asked_again_and_the_later_row_counts(deck, tmp_path, scripte
     first = evaluate(
         scripted(lambda q: outage if q.id in down else Answer.NO), "m", deck[:5], path, RUN
     )
-    assert first[deck[1].id]["pred"] == "ERROR"
-    assert first[deck[1].id]["error"] == "HTTP 503"
+    assert first[deck[1].id].pred == "ERROR"
+    assert first[deck[1].id].error == "HTTP 503"
     back = scripted(lambda q: Answer.YES)
     rows = evaluate(back, "m", deck[:5], path, RUN)
     assert set(back.asked) == down
-    assert [row["pred"] for row in rows.values()] == ["NO", "YES", "NO", "YES", "NO"]
-    assert [row["pred"] for row in read_rows(path).values()] == ["NO", "YES", "NO", "YES", "NO"]
+    assert [row.pred for row in rows.values()] == ["NO", "YES", "NO", "YES", "NO"]
+    assert [row.pred for row in read_rows(path).values()] == ["NO", "YES", "NO", "YES", "NO"]
 
 
 def test_answers_to_another_deck_are_refused(deck, gold_system, tmp_path):
@@ -151,3 +151,19 @@ class Wrong:
 def test_a_system_that_miscounts_is_refused(deck, tmp_path, surplus, message):
     with pytest.raises(ValueError, match=message):
         evaluate(Wrong(surplus), "m", deck, tmp_path / "a.jsonl", RUN)
+
+
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        ({"pred": "MAYBE"}, r"a\.jsonl, row 1: pred='MAYBE', not NO, UNKNOWN, YES"),
+        ({"confidence": "high"}, r"a\.jsonl, row 1: .*float.*confidence"),
+        ({"run": None}, r"a\.jsonl, row 1: .*str.*run"),
+    ],
+)
+def test_a_bad_row_is_named(deck, gold_system, tmp_path, spoil, message):
+    path = tmp_path / "a.jsonl"
+    [row] = evaluate(gold_system, "m", deck[:1], path, RUN).values()
+    path.write_text(json.dumps({**row.line(), **spoil}) + "\n")
+    with pytest.raises(ValueError, match=message):
+        read_rows(path)

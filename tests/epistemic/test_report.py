@@ -1,21 +1,34 @@
 """The page from files alone, in a real browser where one is at hand."""
 
 import dataclasses
+import html
+import io
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from epistemic.cards import deck_hash, write_cards
-from epistemic.evaluate import evaluate
-from epistemic.report import MOST_CARDS, browser, meets, write_page
-from epistemic.scoring.assessment import assess, plain_metrics, schema
-from epistemic.scoring.thesis import load_thesis
+from epistemic.evaluate import Row, evaluate
+from epistemic.report import MOST_CARDS, browser, summary, write
+from epistemic.results import (
+    AnswerCounts,
+    Deck,
+    NearMiss,
+    QualityPoint,
+    Ratio,
+    Results,
+    load_comparisons,
+)
+from epistemic.scoring.assessment import assess, plain_metrics
+from epistemic.scoring.thesis import load_thesis, meets
 from epistemic.systems.base import Response
 from evidence.answers import Answer
+from evidence.measurement import Measurement
 from evidence.results import Manifest
-from evidence.runtime.files import write_json
 
 EVIL = "<script>window.stolen = 1</script><img src=x onerror='window.stolen = 2'>"
 
@@ -28,11 +41,13 @@ def write_run(folder, cards, systems):
         for name, system in systems.items()
     }
     scored = assess(cards, answers, load_thesis(), seed=0)
-    deck = {
+    about = {
         "domain": "countries",
         "hash": deck_hash(cards),
-        "counts": {"total": len(cards), "label": {"E": 5, "C": 5, "U": 5}},
+        "counts": {"total": len(cards), "label": {"E": 5, "C": 5, "U": 5}, "kind": {}},
         "leakage_audit": {
+            "cards": len(cards),
+            "seconds": 0.1,
             "refused": False,
             "undecided": False,
             "chance": 1 / 3,
@@ -49,20 +64,22 @@ def write_run(folder, cards, systems):
             "judged_by_pyshacl": 0,
         },
     }
-    four = next(iter(scored["systems"].values()))["conventions"]["seed"]
-    results = {
-        "manifest": Manifest.now({"seed": 0}, [0]),
-        "deck": deck,
-        **scored,
-        "needs_graph": None,
-        "near_miss": {"deck": deck, "systems": scored["systems"]},
-        "quality": [
-            {"keep": keep, "wrong": 0.05, "triples": 5, "systems": {"graph_rag_licence": four}}
+    deck = Deck.model_validate(about)
+    four = next(iter(scored.systems.values())).conventions.seed
+    results = Results(
+        manifest=Manifest.now({"seed": 0}, [0]),
+        thesis=scored.thesis,
+        deck=deck,
+        systems=scored.systems,
+        comparisons=scored.comparisons,
+        near_miss=NearMiss(deck=deck, systems=scored.systems),
+        quality=tuple(
+            QualityPoint(keep=keep, wrong=0.05, triples=5, systems={"graph_rag_licence": four})
             for keep in (1.0, 0.5)
-        ],
-        "skipped": {"rag": "no language model"},
-    }
-    write_json(folder / "results.json", results, schema=schema())
+        ),
+        skipped={"rag": "no language model"},
+    )
+    results.save(folder)
     return results
 
 
@@ -90,24 +107,22 @@ def run(deck, gold_system, scripted, tmp_path):
 
 def test_what_results_hold(run):
     _, results = run
-    systems = results["systems"]
-    assert [systems[name]["role"] for name in ("llm", "kg_oracle", "always_no")] == [
+    systems = results.systems
+    assert [systems[name].role for name in ("llm", "kg_oracle", "always_no")] == [
         "ranked",
         "reference",
         "control",
     ]
-    assert systems["always_no"]["table"]["U"] == {
-        "YES": 0, "NO": 5, "UNKNOWN": 0, "INVALID": 0, "ERROR": 0
-    }  # fmt: skip
-    assert systems["graph_rag"]["ideal"] and not systems["always_no"]["ideal"]
-    assert results["thesis"]["verdict"] == "inconclusive"  # five cards can't show that none is lost
-    assert {(c["one"], c["other"]) for c in results["comparisons"]} == {
+    assert AnswerCounts(YES=0, NO=5, UNKNOWN=0, INVALID=0, ERROR=0) == systems["always_no"].table.U
+    assert systems["graph_rag"].ideal and not systems["always_no"].ideal
+    assert results.thesis.verdict == "inconclusive"  # five cards can't show that none is lost
+    assert {(c.one, c.other) for c in results.comparisons} == {
         ("graph_rag", "graph_rag_unlicensed"),
         ("graph_rag", "llm"),
         ("graph_rag_unlicensed", "llm"),
     }
-    kinds = systems["graph_rag_unlicensed"]["by_kind"]
-    assert {kind: entry["accuracy"]["value"] for kind, entry in kinds.items()} == {
+    kinds = systems["graph_rag_unlicensed"].by_kind
+    assert {kind: entry.accuracy.value for kind, entry in kinds.items()} == {
         "E_stated": 1,
         "C_functional": 0,
         "U_absent": 0,
@@ -115,25 +130,36 @@ def test_what_results_hold(run):
     assert plain_metrics(systems)["graph_rag"]["AP"] == 1
 
 
+def test_results_are_read_back_as_they_were(run):
+    folder, results = run
+    again = Results.load(folder)
+    assert again == results
+    assert isinstance(again.systems["llm"].beside.accuracy, Ratio)
+    assert type(again.comparisons[0].beside.accuracy) is Measurement
+
+
 def test_a_breakdown_adds_up_to_the_whole(run):
     _, results = run
-    for system in results["systems"].values():
-        for part in ("by_kind", "by_predicate"):
-            totals = [
-                sum(entry["table"][label][answer] for entry in system[part].values())
-                for label in "ECU"
-                for answer in ("YES", "NO", "UNKNOWN")
-            ]
-            whole = [
-                system["table"][label][answer]
-                for label in "ECU"
-                for answer in ("YES", "NO", "UNKNOWN")
-            ]
-            assert totals == whole
+    for system in results.systems.values():
+        for part in (system.by_kind, system.by_predicate):
+            for label, whole in system.table:
+                for answer, count in whole:
+                    entries = [getattr(getattr(e.table, label), answer) for e in part.values()]
+                    assert sum(entries) == count
 
 
-@pytest.mark.parametrize("spoil", ["table", "value", "verdict", "system"])
-def test_the_schema_refuses_what_is_wrong(run, tmp_path, spoil):
+@pytest.mark.parametrize(
+    "spoil, place",
+    [
+        ("table", "systems.llm.table.E.ERROR"),
+        ("value", "systems.llm.conventions.seed.LA.value"),
+        ("verdict", "thesis.verdict"),
+        ("system", "systems"),
+        ("unknown", "systems.llm.colour"),
+        ("ratio", "systems.llm.conventions.seed.LA.colour"),
+    ],
+)
+def test_results_that_are_wrong_are_refused_with_the_place(run, tmp_path, spoil, place):
     results = json.loads((run[0] / "results.json").read_text())
     if spoil == "table":
         del results["systems"]["llm"]["table"]["E"]["ERROR"]
@@ -141,34 +167,100 @@ def test_the_schema_refuses_what_is_wrong(run, tmp_path, spoil):
         results["systems"]["llm"]["conventions"]["seed"]["LA"]["value"] = 1.5
     elif spoil == "verdict":
         results["thesis"]["verdict"] = "true"
+    elif spoil == "unknown":
+        results["systems"]["llm"]["colour"] = "red"
+    elif spoil == "ratio":
+        results["systems"]["llm"]["conventions"]["seed"]["LA"]["colour"] = "red"
     else:
         results["systems"] = {}
-    with pytest.raises(ValueError, match=r"results\.json at"):
-        write_json(tmp_path / "spoilt" / "results.json", results, schema=schema())
+    (tmp_path / "spoilt").mkdir()
+    (tmp_path / "spoilt" / "results.json").write_text(json.dumps(results))
+    with pytest.raises(ValueError, match=rf"results\.json at {place.replace('.', '[.]')}"):
+        Results.load(tmp_path / "spoilt")
+
+
+def test_each_field_of_the_results_says_what_it_holds():
+    schema = Results.model_json_schema()
+    for name, part in {"Results": schema, **schema["$defs"]}.items():
+        if name.split("_")[0] in ("Measurement", "Ratio"):
+            continue
+        for field, about in part.get("properties", {}).items():
+            assert about.get("description"), (name, field)
 
 
 def test_the_page_is_one_file_that_fetches_nothing_and_escapes_everything(run):
-    page = write_page(run[0]).read_text()
+    page = write(run[0]).read_text()
     assert EVIL not in page
     assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
     assert "Inconclusive" in page
+    for role, state in (
+        ("needed for a verdict", "met"),
+        ("would support the thesis", "met"),
+        ("would falsify it", "refuted"),
+        ("would falsify it", "undetermined"),
+    ):
+        row = rf'<td class="left">{role}</td><td>[^\n]*</td><td class="left">{state}</td>'
+        assert re.search(row, page), (role, state)
     assert "rag was left out: no language model" in page
     for name in ("scores", "selective", "quality"):
         assert (run[0] / "figures" / f"{name}.svg").exists()
         assert (run[0] / "figures" / f"{name}.png").stat().st_size > 1000
 
 
-def test_failures_come_first_and_a_cut_is_counted(deck, monkeypatch):
-    answers = {
-        "s": {card.id: {"pred": "YES", "pass": card.gold == "YES"} for card in deck},
+KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "epistemic"
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/results.json")))
+def test_a_kept_folder_gives_a_page_without_the_cards(name, tmp_path):
+    shutil.copy(KEPT / name / "results.json", tmp_path)
+    page = write(tmp_path).read_text()
+    assert "The cards and answers are not in this folder" in page
+    assert "These results are kept without their breakdowns" in page
+    assert 'id="data"' not in page and 'id="cards"' not in page
+    results = Results.load(tmp_path)
+    assert results.thesis.because in html.unescape(page)
+    assert ("No verdict" in page) == (results.thesis.verdict is None)
+
+
+def test_the_kept_comparison_is_typed():
+    [pair] = load_comparisons(KEPT)
+    assert (pair.one, pair.other, pair.folders) == ("rivers", "countries", ("rivers", "countries"))
+    assert pair.systems["kg_oracle"].at_equal_labels.LA.value == 0
+    with pytest.raises(FileNotFoundError):
+        load_comparisons(KEPT / "rivers")
+
+
+def test_the_terminals_table_fits_80_columns(run):
+    console = Console(width=80, file=io.StringIO())
+    console.print(summary(run[1]))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80 and "…" not in console.file.getvalue()
+    [row] = [line for line in lines if "graph_rag_unlicensed" in line]
+    # Five subjects: YES to everything has all false answers and loses none.
+    assert row.split()[:3] == ["graph_rag_unlicensed", "–", "0.00"]
+    assert "1.00 [0.57, 1.00]" in row and row.split()[-1] == "no"
+
+
+def said_yes(cards, **more):
+    """Rows of a system that says YES."""
+    about = {"pred": "YES", "system": "s", "run": "r", **more}
+    return {
+        card.id: Row(
+            id=card.id, gold=card.gold, label=card.label, passed=card.gold == "YES", **about
+        )
+        for card in cards
     }
+
+
+def test_failures_come_first_and_a_cut_is_counted(deck, monkeypatch):
+    answers = {"s": said_yes(deck)}
     shown = browser(deck, answers)
-    assert [card[1] for card in shown["cards"]] == ["C", "U"] * 5 + ["E"] * 5
-    assert shown["cut"] == 0
+    assert [card[1] for card in shown.cards] == ["C", "U"] * 5 + ["E"] * 5
+    assert shown.cut == 0
     monkeypatch.setattr("epistemic.report.MOST_CARDS", 12)
     cut = browser(deck, answers)
-    assert (len(cut["cards"]), cut["cut"]) == (12, 3)
-    assert {card[1] for card in cut["cards"][:10]} == {"C", "U"}
+    assert (len(cut.cards), cut.cut) == (12, 3)
+    assert {card[1] for card in cut.cards[:10]} == {"C", "U"}
 
 
 @pytest.mark.parametrize(
@@ -199,7 +291,7 @@ def test_the_page_in_a_browser(run, chromium):
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda r: r.url.startswith("file:") or problems.append(r.url))
-    page.goto(write_page(run[0]).as_uri())
+    page.goto(write(run[0]).as_uri())
     rows = page.locator("#cards tbody tr")
     assert rows.count() == 15
 
@@ -238,9 +330,9 @@ def test_ten_thousand_cards_do_not_freeze_the_page(deck, scripted, chromium, tmp
     ]
     # The browser's data alone: scoring and answering are not what is timed.
     write_run(tmp_path, deck, {"llm": scripted(lambda q: Answer.YES)})
-    page = write_page(tmp_path)
-    said = {c.id: {"pred": "YES", "pass": c.gold == "YES", "raw": "x" * 60} for c in many}
-    data = json.dumps(browser(many, {"llm": said})).replace("<", "\\u003c")
+    page = write(tmp_path)
+    shown = browser(many, {"llm": said_yes(many, raw="x" * 60)})
+    data = json.dumps(shown._asdict()).replace("<", "\\u003c")
     text = re.sub(
         r'(<script type="application/json" id="data">).*?(</script>)',
         lambda match: match[1] + data + match[2],

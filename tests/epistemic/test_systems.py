@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epistemic.cards import Claim, write_cards
-from epistemic.export import replies, write_lm_eval_task
+from epistemic.export import RecordedReply, replies, write_lm_eval_task
 from epistemic.systems import CONTROLS, NAMES, NEED_A_MODEL, SystemSettings, build_system, query_of
 from epistemic.systems.base import Masked, Query, Response
 from epistemic.systems.controls import Always, EntailedNo, Random
@@ -268,7 +268,7 @@ def test_recorded_replies_keep_the_confidence_of_what_a_licence_stopped(tmp_path
     for name, pred, sure in (("graph_rag", "UNKNOWN", None), ("graph_rag_unlicensed", "YES", 0.9)):
         said = {**row, "system": name, "pred": pred, "confidence": sure}
         (tmp_path / "answers" / f"{name}.jsonl").write_text(json.dumps(said) + "\n")
-    assert [*replies(tmp_path)] == [{"prompt": "p", "raw": "YES", "confidence": 0.9, "deck": "d"}]
+    assert [*replies(tmp_path)] == [RecordedReply("p", "YES", 0.9, "d")]
 
 
 def test_a_system_of_ones_own_sees_no_id_that_names_the_label(deck, scripted):
@@ -342,7 +342,7 @@ def test_inspect_asks_the_same_prompt_and_its_log_is_replayed(deck, tmp_path):
     assert log.status == "success"
     assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(2 / 3)
     path = tmp_path / "replies.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in replies(log.location)))
+    path.write_text("".join(json.dumps(row._asdict()) + "\n" for row in replies(log.location)))
     assert answers(Replay(path), deck[:3]) == [YES, INVALID, UNKNOWN]
     prompts = Asked(Echo(None), card_facts).prompts([query_of(card) for card in deck[:3]])
     asked = {sample.id: sample.input for sample in log.samples}

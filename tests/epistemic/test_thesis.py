@@ -1,30 +1,40 @@
 import numpy as np
 import pytest
 
+from epistemic.results import Four, Ratio
 from epistemic.scoring import metrics
-from epistemic.scoring.thesis import is_ideal, judge, load_thesis
+from epistemic.scoring.thesis import conditions, is_ideal, load_thesis
+from evidence import rule
 from evidence.measurement import Measurement
 
 THESIS = load_thesis()
 
 
-def gap(value, low, high):
-    return Measurement(value, low, high, 50, "subject", "paired cluster bootstrap 95%")
+def gap(value, low, high, n=50):
+    return Measurement(value, low, high, n, "subject", "paired cluster bootstrap 95%")
+
+
+def share(value):
+    return Ratio(value, value, value, 50, "subject", "by hand", 0, 1)
 
 
 def verdict(far, la, errors=0.0):
-    rates = {THESIS.licensed: errors, THESIS.unlicensed: 0.0}
-    return judge(THESIS, {"FAR_NE": gap(*far), "LA": gap(*la)}, rates)
+    rates = {THESIS.licensed: share(errors), THESIS.unlicensed: share(0.0)}
+    gaps = Four(AP=gap(0, 0, 0), CVRR=gap(0, 0, 0), FAR_NE=gap(*far), LA=gap(*la))
+    return rule(THESIS.statement, conditions(THESIS, gaps, rates))
 
 
 @pytest.mark.parametrize(
     "far, la, expected, decided_by",
     [
-        ((-0.9, -0.95, -0.8), (0, 0, 0), "supported", "LA of"),
-        ((-0.9, -0.95, -0.8), (-0.04, -0.05, -0.03), "supported", "LA of"),
+        ((-0.9, -0.95, -0.8), (0, 0, 0), "supported", "FAR-NE of"),
+        ((-0.9, -0.95, -0.8), (-0.04, -0.05, -0.03), "supported", "FAR-NE of"),
         ((-0.9, -0.95, -0.8), (-0.04, -0.051, -0.03), "inconclusive", "LA of"),
+        # All of the interval at the bound or below, its upper end on it: not lost at 95%.
+        ((-0.9, -0.95, -0.8), (-0.1, -0.15, -0.05), "inconclusive", "LA of"),
         ((-0.9, -0.95, -0.8), (-0.1, -0.15, -0.051), "falsified", "LA of"),
         ((-0.01, -0.05, 0.03), (0, 0, 0), "inconclusive", "FAR-NE of"),
+        ((-0.01, -0.05, 0.0), (0, 0, 0), "inconclusive", "FAR-NE of"),
         ((0.0, 0.0, 0.0), (0, 0, 0), "falsified", "FAR-NE of"),
         ((0.2, 0.1, 0.3), (-0.2, -0.3, -0.1), "falsified", "FAR-NE of"),
         ((None, None, None), (0, 0, 0), "inconclusive", "FAR-NE of"),
@@ -32,25 +42,39 @@ def verdict(far, la, errors=0.0):
 )
 def test_the_verdict_goes_every_way(far, la, expected, decided_by):
     found = verdict(far, la)
-    assert found["verdict"] == expected
-    assert found["deciding_condition"].startswith(decided_by)
+    assert found.verdict == expected
+    assert decided_by in found.because
+    # Each supporting condition is the opposite of a falsifying one.
+    states = {(c.role, c.name): c.state for c in found.conditions}
+    opposite = {"met": "refuted", "refuted": "met", "undetermined": "undetermined"}
+    for metric in ("FAR-NE", "LA"):
+        name = f"{metric} of {THESIS.licensed} minus {THESIS.unlicensed}"
+        assert states["supports", name] == opposite[states["falsifies", name]]
 
 
-def test_failed_calls_leave_it_open():
+def test_failed_calls_leave_no_verdict():
     found = verdict((-0.9, -0.95, -0.8), (0, 0, 0), errors=0.02)
-    assert found["verdict"] == "inconclusive"
-    assert "calls" in found["deciding_condition"]
+    assert found.verdict is None
+    assert "calls" in found.because and "0.02" in found.because
+    assert verdict((-0.9, -0.95, -0.8), (0, 0, 0), errors=0.01).verdict == "supported"
 
 
-def test_without_a_model_it_is_inconclusive():
-    found = judge(THESIS, None, {})
-    assert found["verdict"] == "inconclusive"
-    assert "no language model" in found["deciding_condition"]
+@pytest.mark.parametrize("subjects, expected", [(2, None), (3, "supported")])
+def test_three_subjects_at_least(subjects, expected):
+    found = verdict((-0.9, -0.95, -0.8), (0, 0, 0, subjects))
+    assert found.verdict == expected
+
+
+def test_without_a_model_there_is_no_verdict():
+    found = rule(THESIS.statement, conditions(THESIS, None, {}))
+    assert found.verdict is None
+    assert "no language model" in found.because
 
 
 def measured(ap, cvrr, far, la):
     names = ("AP", "CVRR", "FAR_NE", "LA")
-    return {n: {"value": v} for n, v in zip(names, (ap, cvrr, far, la), strict=True)}
+    shares = map(share, (ap, cvrr, far, la))
+    return Four(**dict(zip(names, shares, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -74,11 +98,12 @@ def test_no_constant_answer_is_ideal_under_the_seed_convention(answer):
     table = np.zeros((3, 5), int)
     table[:, answer] = 200
     values = {
-        name: {"value": numerator / denominator if denominator else None}
-        for name, (numerator, denominator) in metrics.seed(table).items()
+        name: numerator / denominator if denominator else None
+        for name, (numerator, denominator) in metrics.seed_convention(table).items()
     }
-    assert not is_ideal(THESIS, values, 0.0)
+    four = Four(**{name: share(value) for name, value in values.items()})
+    assert not is_ideal(THESIS, four, 0.0)
     if answer == metrics.NO:
         # Every NO to a contradictory claim is a right rejection, and nothing else is abstained on:
         # two of the four metrics are perfect, and only the other two tell.
-        assert [values[name]["value"] for name in ("AP", "CVRR", "FAR_NE", "LA")] == [1, 1, 0.5, 0]
+        assert [values[name] for name in ("AP", "CVRR", "FAR_NE", "LA")] == [1, 1, 0.5, 0]

@@ -2,8 +2,8 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import Field, model_validator
 
-from evidence.runtime.command import errors_in_a_line
 from evidence.runtime.config import Settings, build
+from evidence.runtime.errors import errors_in_a_line
 
 
 class World(Settings):

@@ -277,7 +277,7 @@ def test_effect_sizes_by_hand():
     assert g.value == pytest.approx(2.0 * 1 / (math.sqrt(2) * math.gamma(1.5)), rel=1e-9)
     # The published approximation 1 - 3/(4 N - 9) is within 1% of it.
     assert g.value == pytest.approx(2.0 * (1 - 3 / 15), rel=0.01)
-    assert g[1:3] == d[1:3]
+    assert (g.low, g.high) == (d.low, d.high)
     # Each end is the true effect at which so extreme a t has probability 2.5%.
     t = 2.0 / math.sqrt(2 / 3)
     for end, tail in ((d.low, scipy.stats.nct.sf), (d.high, scipy.stats.nct.cdf)):

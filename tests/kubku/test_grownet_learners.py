@@ -8,7 +8,12 @@ import pytest
 
 from evidence.answers import Answer
 from kubku import protocol
-from kubku.grownet import learners, memory
+from kubku.base_states import Training
+from kubku.grownet import memory
+from kubku.grownet.history import growth_history
+from kubku.grownet.lookup import grownet_lookup
+from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer, within_windows
+from kubku.grownet.vote import grownet_vote
 from kubku.halo import (
     BASE,
     DERIVED,
@@ -21,6 +26,8 @@ from kubku.halo import (
     Statement,
     decide,
 )
+from kubku.learners import registry
+from kubku.tasks import FAMILIES
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 RULE = BASE  # the first derived attribute; in `world` it holds if attributes 0 and 1 are both 0
@@ -88,12 +95,16 @@ def gold(samples):
     return np.asarray(samples.gold)[samples.asked]
 
 
+def made_by_name(name):
+    return registry.make(name, FAMILIES["stories"], Training(updates=1, batch=1))
+
+
 # One object each, and one number of samples, so that each is compiled once.
 N = 64
 LEARNERS = {
-    "grownet_lookup": learners.grownet_lookup(entities=4),
-    "grownet_vote": learners.grownet_vote(),
-    "grownet_two_layer": learners.grownet_two_layer(entities=4),
+    "grownet_lookup": grownet_lookup(entities=4),
+    "grownet_vote": grownet_vote(),
+    "grownet_two_layer": grownet_two_layer(TwoLayerRule(entities=4)),
 }
 
 
@@ -176,9 +187,7 @@ def test_two_layers_hold_a_rule_that_no_sample_states(grown):
 def test_growing_in_instalments_is_growing_at_once(grown):
     learner = LEARNERS["grownet_two_layer"]
     fresh = learner.init(jax.random.key(0))
-    history, later = learners.growth_history(
-        learner, fresh, world(1, 4 * N), jax.random.key(7), parts=4
-    )
+    history, later = growth_history(learner, fresh, world(1, 4 * N), jax.random.key(7), parts=4)
     chex.assert_trees_all_close(later, grown, rtol=1e-6)
     first = [2**power for power in range(20) if 2**power < N]
     assert history.samples.tolist() == [0, *first, N, 2 * N, 3 * N, 4 * N]
@@ -205,14 +214,14 @@ def test_a_learner_is_what_the_protocol_expects(name):
 def test_windowed_readers_look_at_what_one_window_covers():
     """On a 4 x 4 grid 2 x 2 windows join a cell to its 8 neighbours; in a row, to the next."""
     for canvas in ((4, 4), (1, 16)):
-        of_learner = learners.grownet_windowed(canvas)
+        of_learner = grownet_two_layer(TwoLayerRule(canvas=canvas))
         touching = {
             (a, b)
             for a in range(16)
             for b in range(a + 1, 16)
             if max(abs(a // canvas[1] - b // canvas[1]), abs(a % canvas[1] - b % canvas[1])) == 1
         }
-        looked_at = learners._within_windows(canvas).tolist()
+        looked_at = within_windows(canvas).tolist()
         assert sorted(looked_at) == sorted([*([a, a] for a in range(BASE)), *map(list, touching)])
         state = of_learner.init(jax.random.key(0))
         assert state.right.shape == (2 * DERIVED, BASE + {(4, 4): 42, (1, 16): 15}[canvas])
@@ -224,7 +233,7 @@ def test_windowed_readers_hold_a_rule_of_cells_that_touch():
     """
     samples, right = world(2, N, entity=60), {}
     for canvas in ((1, 16), (1, 1)):
-        learner = learners.grownet_windowed(canvas)
+        learner = grownet_two_layer(TwoLayerRule(canvas=canvas))
         state = learner.bases["grown"](learner.init(jax.random.key(0)), world(1, 4 * N), None)
         correct = answers(learner, state, samples, 0.3) == gold(samples)
         right[canvas] = correct.reshape(N, -1)[:, 2:4].mean()
@@ -237,10 +246,10 @@ def test_where_doubt_comes_from():
     """
     few, samples, doubt = world(1, 8), world(2, N, entity=60), {}
     made = {
-        (True, True): learners.grownet_two_layer(),
-        (False, True): learners.grownet_without_novelty(),
-        (True, False): learners.grownet_never_told_unknown(),
-        (False, False): learners.grownet_two_layer(novelty=False, told_unknown=False),
+        (True, True): made_by_name("grownet_two_layer"),
+        (False, True): made_by_name("grownet_without_novelty"),
+        (True, False): made_by_name("grownet_never_told_unknown"),
+        (False, False): grownet_two_layer(TwoLayerRule(novelty=False, told_unknown=False)),
     }
     for (novelty, told), learner in made.items():
         state = learner.bases["grown"](learner.init(jax.random.key(0)), few, jax.random.key(7))
@@ -256,6 +265,6 @@ def test_where_doubt_comes_from():
 
 def test_a_reader_has_one_or_two_attributes():
     with pytest.raises(ValueError, match="reach=3"):
-        learners.grownet_two_layer(reach=3)
+        TwoLayerRule(reach=3)
     with pytest.raises(ValueError, match="reach=1: with a canvas"):
-        learners.grownet_two_layer(reach=1, canvas=(4, 4))
+        TwoLayerRule(reach=1, canvas=(4, 4))

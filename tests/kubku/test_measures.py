@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from evidence.answers import Answer
-from kubku import measures, protocol, results
-from kubku.grownet.learners import grownet_lookup
+from kubku import arms, measures, protocol
+from kubku.cells import Found
+from kubku.grownet.lookup import grownet_lookup
 from kubku.halo import ATTRIBUTES, BASE, FACTS, VALUES, Kind, Learner, Samples
-from kubku.learners.controls import constant
+from kubku.learners.controls import always_yes
+from kubku.results import Tuned
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, generate
+
+
+def found_in(arrays):
+    """A cell with these arrays."""
+    return Found(arrays, Tuned(objective=0, seconds=1, seconds_base=0))
 
 
 def listening_for(attribute):
@@ -105,7 +112,7 @@ def test_who_follows_stereotypes_drifts_all_the_way(name):
 def test_what_answers_alike_does_not_drift():
     family = FAMILIES["stories"]
     pairs = generate(family, jax.random.key(0), 8, "test", pairs=True)
-    learner = constant(Answer.YES)
+    learner = always_yes()
     found = measures.drift(learner, learner.init(jax.random.key(0)), 0.0, family, pairs)
     assert not found["flips"].any() and not found["signed"].any()
 
@@ -138,10 +145,15 @@ def test_shares_apart_are_of_the_questions_asked_by_hand():
         gold=np.array([[2, 2, 0, 2], [2, 0, 2, 2], [2, 2, 2, 2]]),
     )
     joint = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bool)
-    cell = {"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)}  # the first two rows
-    tests = [results.Asked(0, samples, joint)] * 2
-    parts = {"one": lambda test: ~test.joint, "several": lambda test: test.joint}
-    found = results._apart([cell, cell], tests, "E", results._right, parts)
+    # The first two rows.
+    cell = found_in({"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)})
+    tests = [arms.Asked(0, samples, joint)] * 2
+    parts = {
+        "one": arms.Part(lambda test: ~test.joint),
+        "several": arms.Part(lambda test: test.joint),
+    }
+    halo = arms._Halo(dict, Kind.ENTAILED, (), arms._right, parts)
+    found = arms._parts(halo, [cell, cell], tests)
     # One fact: first sample half of two, second half of two. Several: the one there is.
     assert (found["one"].value, found["several"].value) == (0.5, 1.0)
 
@@ -180,13 +192,9 @@ def test_retention_is_about_the_sample_learnt_a_lag_ago():
 def test_traps_apart_are_what_they_are_called(drawn):
     """Of four hallucination traps two are unstated, one is undecided and one about a stranger."""
     samples = jax.tree.map(lambda leaf: leaf[:32], drawn("stories"))
-    test = results.Asked(0, samples, np.zeros(samples.kind.shape, bool))
+    test = arms.Asked(0, samples, np.zeros(samples.kind.shape, bool))
     traps = samples.kind == Kind.HALLUCINATION
-    of = {
-        name: part(test) & traps
-        for _, _, parts in results._PARTS[1:2]
-        for name, part in parts.items()
-    }
+    of = {name: part.of(test) & traps for name, part in arms._HALOS["H"].parts.items()}
     assert [of[name].sum(1).tolist() for name in ("unstated", "undecided", "stranger")] == [
         [2] * 32,
         [1] * 32,
@@ -205,26 +213,25 @@ def test_change_since_is_over_the_same_samples():
     for lag in (1, 10):
         cell |= {f"stream.lag{lag}.{name}": after[:, :-lag] for name in ("ku", "bku")}
     cell["stream.lag10.ku"] = after[:, :-10] - 0.25  # of which a quarter is lost in ten
-    found = results.streaming([cell] * 2, [results.Asked(0, None, None)] * 2)
-    assert found["retention"]["10"]["KU_since"].value == pytest.approx(-0.25)
-    kept = found["retention"]["1"]
-    assert kept["KU_since"].value == 0 and kept["KU_since"].high == 0
-    assert kept["KU"].value == pytest.approx(after[:, :-1].mean())
+    arm = arms.Arm("stories", "mlp", "meta", [found_in(cell)] * 2, {})
+    found = arms.streaming(arm, [arms.Asked(0, None, None)] * 2)
+    assert found.retention["10"].KU_since.value == pytest.approx(-0.25)
+    kept = found.retention["1"]
+    assert kept.KU_since.value == 0 and kept.KU_since.high == 0
+    assert kept.KU.value == pytest.approx(after[:, :-1].mean())
 
 
 def test_base_states_that_answer_the_same_samples_are_one_replicate():
     groups = [np.array([float(n), n + 2.0]) for n in range(6)]
-    one, two = (
-        [results.Asked(n % seeds, None, np.array([])) for n in range(6)] for seeds in (1, 2)
-    )
+    one, two = ([arms.Asked(n % seeds, None, np.array([])) for n in range(6)] for seeds in (1, 2))
     # One generator seed: base-state seeds are the replicates.
-    assert results.independent(groups, one) is groups
+    assert arms.independent(groups, one) is groups
     # Two: each is one, averaged over its base states, sample by sample.
-    first, second = results.independent(groups, two)
+    first, second = arms.independent(groups, two)
     np.testing.assert_array_equal(first, [2, 4])
     np.testing.assert_array_equal(second, [3, 5])
     # Where only the first cells have it, so much the fewer.
-    (only,) = results.independent(groups[:1], two)
+    (only,) = arms.independent(groups[:1], two)
     np.testing.assert_array_equal(only, [0, 2])
 
 

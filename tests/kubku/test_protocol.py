@@ -14,12 +14,14 @@ import pytest
 
 from benchmarks import kubku as benchmark
 from evidence.answers import Answer
-from kubku import base_states, learners, protocol
+from kubku import base_states, protocol
 from kubku.base_states import Outer, Training
-from kubku.grownet.learners import grownet_lookup, grownet_two_layer, grownet_vote
+from kubku.grownet.lookup import grownet_lookup
+from kubku.grownet.two_layer import grownet_two_layer
+from kubku.grownet.vote import grownet_vote
 from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features
+from kubku.learners import controls, registry
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
-from kubku.learners.controls import controls
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, adam, gradient_learner, one_step
 from kubku.outer import OUTER as OUTERS
 from kubku.tasks import FAMILIES, generate
@@ -157,12 +159,12 @@ def test_every_kind_of_learner_is_exposed_as_by_a_loop(kind, samples):
 
 def test_all_that_are_tuned_have_as_many_trials():
     trials = {
-        name: len(learners.make(name, FAMILIES["grids"], TRAINING).trials)
-        for name in learners.NAMES
+        name: len(registry.make(name, FAMILIES["grids"], TRAINING).trials)
+        for name in registry.LEARNERS
     }
-    tuned = {*learners.GRADIENT, *learners.REPLAY, "grownet_vote", "grownet_two_layer"}
-    tuned |= {*learners.ABLATED} - {"grownet_unweighted"}
-    assert trials == {name: 8 if name in tuned else 1 for name in learners.NAMES}
+    tuned = {*registry.in_group("gradient", "replaying"), "grownet_vote", "grownet_two_layer"}
+    tuned |= {*registry.in_group("ablation")} - {"grownet_unweighted"}
+    assert trials == {name: 8 if name in tuned else 1 for name in registry.LEARNERS}
 
 
 def test_arithmetic_is_counted_as_by_hand():
@@ -220,7 +222,7 @@ CONTROLS = {
 def test_controls_score_what_theory_says(drawn, family):
     samples = jax.tree.map(jnp.asarray, drawn(family))
     for name, expected in CONTROLS.items():
-        learner = controls(FAMILIES[family], EXPOSURES)[name]
+        learner = registry.make(name, FAMILIES[family], TRAINING)
         state = learner.init(jax.random.key(0))
         exposed = protocol.reset_to_base(learner, state, samples)
         # Tuned as every learner is, which must not silence those that lose by answering.
@@ -234,7 +236,7 @@ def test_controls_score_what_theory_says(drawn, family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_answers_score_a_third(drawn, family):
     samples = jax.tree.map(jnp.asarray, drawn(family))
-    learner = controls(FAMILIES[family], EXPOSURES)["random_answers"]
+    learner = controls.random_answers()
     state = learner.init(jax.random.key(0))
     exposed = protocol.reset_to_base(learner, state, samples)
     tuned = protocol.tune(learner, state, samples)
@@ -246,7 +248,7 @@ def test_random_answers_score_a_third(drawn, family):
 
 def test_nearest_neighbours_by_hand(samples):
     """Two items about an attribute of an entity, 'is 3' and 'is not 4', and one that is hidden."""
-    learner = controls(FAMILIES["stories"], 3)["nearest_neighbour"]
+    learner = controls.nearest_neighbour(3)
     items = Statement(*(jnp.array(ids) for ids in ([0, 0, 0], [1, 1, 8], [2, 2, 9], [3, 4, 6])))
     sample = jax.tree.map(lambda leaf: leaf[0], samples)._replace(
         exposure=items, label=jnp.array([2, 0, 2]), shown=jnp.array([True, True, False])
@@ -265,7 +267,7 @@ def test_nearest_neighbours_by_hand(samples):
 
 def test_what_questions_give_away_by_hand(samples):
     """Counted over all that is asked, withheld or not; nothing that was never asked is known."""
-    learner = controls(FAMILIES["stories"], EXPOSURES)["question_only"]
+    learner = controls.question_only()
     blank = learner.init(jax.random.key(0))
     fitted = learner.bases["fitted"](blank, samples, jax.random.key(0))
     query, gold = samples.query, np.asarray(samples.gold)
@@ -291,7 +293,7 @@ def test_tuning_finds_the_best_trial_and_threshold(samples):
     """`trust` 0.9 makes the dictionary's answers 0.9 sure; traps get 0.5 for YES. Only a
     threshold of 0.5 or more with trust 0.9 tells them apart: KU 1, BKU 0.
     """
-    inner = controls(FAMILIES["stories"], EXPOSURES)["dictionary"]
+    inner = controls.dictionary()
 
     def answer(state, query):
         sure = inner.answer(state.told, query)
@@ -342,8 +344,8 @@ def test_the_audit_catches_a_planted_cheat(samples, what):
 
 
 def test_the_audit_clears_honest_learners(samples, mlp):
-    known = controls(FAMILIES["stories"], EXPOSURES)
-    for learner in (mlp, known["dictionary"], known["random_answers"], known["nearest_neighbour"]):
+    known = controls.dictionary(), controls.random_answers(), controls.nearest_neighbour(EXPOSURES)
+    for learner in (mlp, *known):
         assert protocol.audit(learner, learner.init(jax.random.key(0)), few(samples, 16)) == 0
 
 
@@ -501,13 +503,13 @@ def test_two_devices_give_the_same_scores(on_devices):
         "from kubku import protocol\n"
         "from kubku.halo import features\n"
         "from kubku.learners.gradient import MLP, gradient_learner\n"
-        "from kubku.tasks import FAMILIES, family, generate\n"
+        "from kubku.tasks import FAMILIES, generate, generation\n"
         "s = generate(FAMILIES['stories'], jax.random.key(5), 6, 'test')\n"
         "l = gradient_learner(MLP(width=8), features, chunk=2)\n"
         "e = protocol.reset_to_base(l, l.init(jax.random.key(0)), s)\n"
         "print(np.asarray(e.after).ravel().tolist())\n"
-        "made, chunk = [], family._chunk\n"
-        "family._chunk = lambda *told: made.append(chunk(*told)) or made[-1]\n"
+        "made, chunk = [], generation._chunk\n"
+        "generation._chunk = lambda *told: made.append(chunk(*told)) or made[-1]\n"
         "with jax.default_device(jax.devices()[-1]):\n"
         "    t = generate(FAMILIES['stories'], jax.random.key(5), 6, 'test')\n"
         "assert made[0].gold.devices() == {jax.devices()[-1]}\n"

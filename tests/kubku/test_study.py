@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
-from rich.console import Console
 
 from evidence.runtime import devices
 from kubku import protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell
-from kubku.grownet.learners import grownet_two_layer
-from kubku.study import Study
+from kubku.grownet.two_layer import grownet_two_layer
+from kubku.plan import prepared
 from kubku.tasks import FAMILIES, generate
 
 
@@ -65,8 +64,7 @@ def bases(folder, **changed):
         )
     plain = OmegaConf.to_container(config, resolve=True)
     told = settings.read({**plain, "cache": str(folder), **changed})
-    of_study = Study(told, folder, Console())
-    return BaseCache(told, of_study.learner, of_study.pretrain)
+    return prepared(told, folder).bases
 
 
 def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path):

@@ -358,7 +358,7 @@ def test_every_entity_has_a_name_and_a_code_of_its_own():
 
 def test_a_sample_depends_on_its_key_and_number_alone(drawn, monkeypatch):
     # In other batches too.
-    monkeypatch.setattr("kubku.tasks.family._CHUNK", 5)
+    monkeypatch.setattr("kubku.tasks.generation._CHUNK", 5)
     again = generate(FAMILIES["stories"], jax.random.key(5), 7, "test")
     for many, few in zip(jax.tree.leaves(drawn("stories")), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(many[:7], few)

@@ -1,0 +1,61 @@
+"""The jobs of a multirun: which are done, which failed, and which never began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+
+class Jobs(NamedTuple):
+    """The jobs of a multirun, by what their folders hold.
+
+    Attributes:
+      done: folder of each with results, by its path below the multirun's.
+      failed: those that began and left no results.
+      missing: settings of those that the multirun names and that left no folder.
+    """
+
+    done: dict[str, Path]
+    failed: list[str]
+    missing: list[str]
+
+
+def jobs(folder: Path) -> Jobs:
+    """The jobs below a multirun's folder.
+
+    Args:
+      folder: with Hydra's `multirun.yaml`, or any folder of output folders: without that file
+        nothing is known to be missing.
+    """
+    done = {path.parent for path in folder.glob("*/**/results.json")}
+    begun = {path.parents[1] for path in folder.glob("*/**/.hydra/overrides.yaml")}
+    given = {frozenset(_listed(job / ".hydra" / "overrides.yaml")) for job in begun}
+    missing = [each for each in _expected(folder / "multirun.yaml") if frozenset(each) not in given]
+
+    def name(job: Path) -> str:
+        return str(job.relative_to(folder))
+
+    return Jobs(
+        {name(job): job for job in sorted(done)},
+        sorted(name(job) for job in begun - done),
+        sorted(" ".join(each) for each in missing),
+    )
+
+
+def _listed(file: Path) -> list[str]:
+    return [str(entry) for entry in yaml.safe_load(file.read_text("utf-8")) or []]
+
+
+def _expected(file: Path) -> list[list[str]]:
+    """The settings of every job that a multirun was to run."""
+    if not file.exists():
+        return []
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    given = yaml.safe_load(file.read_text("utf-8"))["hydra"]["overrides"]["task"]
+    parsed = OverridesParser.create().parse_overrides(given)
+    batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    return [list(job) for batch in batches for job in batch]

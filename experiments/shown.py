@@ -1,0 +1,40 @@
+"""What a terminal shows of what was found: at most 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from evidence import Results
+from evidence.pages import counted
+
+_NOTES = 4
+"""How many warnings a terminal shows; the page has all."""
+
+
+def show(results: Results, summary: Table | None, page: Path, console: Console) -> None:
+    """An experiment's table, warnings, verdict, and where its page is."""
+    if summary is not None:
+        console.print(summary)
+    for warning in results.warnings[:_NOTES]:
+        console.print(f"note: {warning}", style="yellow", markup=False, highlight=False)
+    if more := results.warnings[_NOTES:]:
+        console.print(f"{counted(len(more), 'more note')} on the page", style="yellow")
+    show_verdict(results, console)
+    console.print(f"Page: {page}", soft_wrap=True, highlight=False)
+
+
+def show_verdict(results: Results, console: Console) -> None:
+    """The verdict with the condition that decided, where a thesis was judged."""
+    if results.thesis is not None:
+        verdict = str(results.thesis)
+        console.print(verdict[0].upper() + verdict[1:], style="bold", markup=False, highlight=False)
+
+
+def show_files(paths: Sequence[Path], console: Console) -> None:
+    """The files of a stage that has no results."""
+    for path in paths:
+        console.print(f"Written: {path}", soft_wrap=True, highlight=False)

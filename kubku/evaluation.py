@@ -1,0 +1,125 @@
+"""How one cell is found: tune, expose, ask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evidence.runtime.language_models import Model
+from kubku import measures, protocol
+from kubku.cells import Found
+from kubku.halo import Learner, Samples, State, decide
+from kubku.learners import language_model
+from kubku.results import Tuned
+from kubku.samples import Splits, rows
+from kubku.scoring import Scores, score_batch
+from kubku.tasks import Family
+
+
+class Amount(NamedTuple):
+    """How much is asked of a learner.
+
+    Attributes:
+      test: the most samples that it is asked about.
+      validation: the most samples that it is tuned on; None: all.
+      sweep: samples of the sweep over steps; 0: no sweep.
+      drift_alone: only the drift between pairs is wanted.
+    """
+
+    test: int
+    validation: int | None
+    sweep: int
+    drift_alone: bool
+
+
+def evaluate(
+    learner: Learner,
+    base: State,
+    seconds_base: float,
+    family: Family,
+    splits: Splits,
+    amount: Amount,
+) -> Found:
+    """Tune a learner on the validation split, then expose it to the others and ask.
+
+    Args:
+      learner: what is evaluated.
+      base: the base state that it learns each sample from.
+      seconds_base: that making it took; noted.
+      family: of the samples.
+      splits: what it is tuned and asked on.
+      amount: how much of them.
+    """
+    clock = time.perf_counter()
+    test = rows(splits.test, slice(0, amount.test))
+    validation = rows(splits.validation, slice(0, amount.validation))
+    pairs = rows(splits.pairs, slice(0, amount.test // 2 * 2))
+
+    tuned = protocol.tune(learner, base, validation)
+    state = protocol.with_trial(base, tuned.trial)
+    found: dict[str, np.ndarray] = {}
+    if pairs.label.shape[0]:
+        found |= measures.drift(learner, state, tuned.threshold, family, pairs)
+    if not amount.drift_alone:
+        found |= _exposed(learner, state, tuned.threshold, test)
+        # On as many samples as were tuned on: the program for them is compiled.
+        few = rows(test, slice(0, validation.label.shape[0]))
+        found["audit"] = np.asarray(protocol.audit(learner, state, few))
+        if amount.sweep:
+            swept = rows(test, slice(0, amount.sweep))
+            found |= measures.by_steps(learner, state, tuned.threshold, swept)
+        found |= measures.streaming(learner, state, tuned.threshold, splits.streams)
+    note = Tuned(
+        trial=tuned.trial,
+        threshold=tuned.threshold,
+        objective=tuned.objective,
+        seconds=time.perf_counter() - clock,
+        seconds_base=seconds_base,
+        made_on=jax.devices()[0].device_kind,
+    )
+    return Found(found, note)
+
+
+def _exposed(
+    learner: Learner, state: State, threshold: float, test: Samples
+) -> dict[str, np.ndarray]:
+    start = time.perf_counter()
+    exposed = jax.block_until_ready(protocol.reset_to_base(learner, state, test))
+    found = {"seconds_exposed": np.asarray(time.perf_counter() - start)}
+    found["answers"] = np.asarray(decide(exposed.after, threshold), np.int8)
+    found["before_answers"] = np.asarray(decide(exposed.before, threshold), np.int8)
+    for when, scores in zip(("before", "after"), exposed, strict=True):
+        found |= _named(when, protocol.judged(scores, threshold, test))
+    return found
+
+
+def _named(when: str, scores: Scores) -> Mapping[str, np.ndarray]:
+    return {f"{when}.{name}": np.asarray(score) for name, score in scores._asdict().items()}
+
+
+def ask(model: Model, family: Family, samples: Samples) -> Found:
+    """Ask a language model about each sample, without the sample and with it in the prompt."""
+    clock = time.perf_counter()
+    before, after = (language_model.ask(model, family, samples, shown) for shown in (False, True))
+    seconds = time.perf_counter() - clock
+    found: dict[str, np.ndarray] = {
+        "answers": after.astype(np.int8),
+        "before_answers": before.astype(np.int8),
+        "audit": np.asarray(np.nan),  # it is shown no halo that could be a wrong one
+        "seconds_exposed": np.asarray(seconds),
+    }
+    for when, answers in (("before", before), ("after", after)):
+        found |= _named(when, score_batch(jnp.asarray(answers), samples))
+    note = Tuned(
+        objective=0.0,
+        seconds=seconds,
+        seconds_base=0.0,
+        made_on=jax.devices()[0].device_kind,
+        model=model.name,
+    )
+    return Found(found, note)

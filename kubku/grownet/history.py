@@ -1,0 +1,70 @@
+"""How a base state grew, counted while it grows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from kubku.grownet.ensemble import in_order
+from kubku.grownet.two_layer import TwoLayerState
+from kubku.grownet.vote import VoteState
+from kubku.halo import Learner, Samples
+
+
+class History(NamedTuple):
+    """How a base state grew; T points in time, and the axes of the state's layers after it.
+
+    Attributes:
+      samples: i32[T], samples of the pretraining split heard so far.
+      neurons: i32[T, ...], neurons in use.
+      slots: i32[T, ...], slots that exist in them.
+    """
+
+    samples: Array
+    neurons: Array
+    slots: Array
+
+
+def growth_history(
+    learner: Learner,
+    state: VoteState | TwoLayerState,
+    samples: Samples,
+    key: Array | None,
+    parts: int,
+) -> tuple[History, VoteState | TwoLayerState]:
+    """Make the base state `grown` in instalments, and count what has grown before and after each.
+
+    Most grows at once, so the first part is cut finer: after 1, 2, 4, 8 samples and so on.
+
+    Args:
+      learner: one with a base state `grown`.
+      state: its state before.
+      samples: the pretraining split, [N, ...] leaves; N a multiple of `parts`.
+      key: as for `learner.bases["grown"]`: decides the order; None keeps the samples' own.
+      parts: into how many of one size the samples are cut.
+
+    Returns:
+      The history, and the state grown, which is what growing at once would have made.
+    """
+    grow: Any = learner.bases["grown"]
+    size, rest = divmod(samples.label.shape[0], parts)
+    if rest:
+        raise ValueError(f"parts={parts}: {samples.label.shape[0]} samples can't be shared out")
+    samples = in_order(samples, key)
+    heard = [0, *(2**power for power in range(size.bit_length()) if 2**power < size)]
+    heard += [size * part for part in range(1, parts + 1)]
+    counts = []
+    for start, end in zip([0, *heard], heard, strict=False):
+        # One program for all: what was heard before, or will be later, asks nothing.
+        first = start // size * size
+        part = jax.tree.map(lambda leaf, at=first: leaf[at : at + size], samples)
+        now = (jnp.arange(size) >= start - first) & (jnp.arange(size) < end - first)
+        if end > start:
+            state = grow(state, part._replace(asked=part.asked & now[:, None]), None)
+        layer = state.layer if isinstance(state, VoteState) else state.readers
+        counts.append((layer.active, layer.neurons.used.sum(-1)))
+    neurons, used = zip(*counts, strict=True)
+    return History(jnp.array(heard), jnp.stack(neurons), jnp.stack(used)), state

@@ -1,0 +1,228 @@
+"""Every learner as data: what it is, what it needs, how it is made.
+
+A learner of your own is a class named on the command line, see `custom`; one of ours is an entry
+of `LEARNERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from flax import linen as nn
+
+from kubku import base_states
+from kubku.base_states import Outer, Training
+from kubku.grownet.lookup import grownet_lookup
+from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
+from kubku.grownet.vote import grownet_vote
+from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
+from kubku.learners import controls
+from kubku.learners.context import GRUReader, TransformerReader, context_learner
+from kubku.learners.custom import custom
+from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
+from kubku.outer import OUTER
+from kubku.tasks import Family
+
+Group = Literal[
+    "gradient", "reader", "grownet", "replaying", "ablation", "control", "own", "language model"
+]
+Make = Callable[[Family, Training, Outer | None], Learner]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One learner.
+
+    Attributes:
+      group: what kind it is, for legends and tables.
+      make: (family, how much its base states are trained, how) -> Learner; how: None for
+        `outer`'s. None for what isn't made of these.
+      outer: how its base states are trained, if it is a network.
+      spatial: it needs a family whose attributes lie in space.
+      needs_rules: it needs a family whose rules are known.
+      of_family: it is another program for each family.
+      slow: it is asked `budget.slow` samples.
+      grows: its base state `grown` is counted while it grows, for the picture.
+      needs_target: it is the user's own, see `custom`.
+      asks_model: a language model answers; it has neither base states nor replicates.
+      pure: its base states are pure functions, so that those of all replicates may be made by one
+        vectorised program.
+    """
+
+    group: Group
+    make: Make | None
+    outer: Outer | None = None
+    spatial: bool = False
+    needs_rules: bool = False
+    of_family: bool = False
+    slow: bool = False
+    grows: bool = False
+    needs_target: bool = False
+    asks_model: bool = False
+    pure: bool = True
+
+    def can_handle(self, family: Family) -> bool:
+        """Whether the family has what the learner needs."""
+        return (family.is_spatial or not self.spatial) and (
+            family.has_rules or not self.needs_rules
+        )
+
+
+def _network(network: Callable[[Family], nn.Module], encode: Any, *, replayed: int = 0) -> Make:
+    """A network that takes gradient steps; `replayed` items of other samples with each sample."""
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        assert outer is not None
+        module = network(family)
+        learner = gradient_learner(module, encode, 8, replayed=replayed)
+        bases = base_states.of(learner, training, outer, one_step(module, encode))
+        return learner._replace(bases=base_states.replaying(bases) if replayed else bases)
+
+    return make
+
+
+def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
+    """A network that reads the sample into a state."""
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        assert outer is not None
+        learner = context_learner(network(), chunk)
+        bases = base_states.of(learner, training, outer)
+        # Reading is only learnt by being trained through it.
+        bases.pop("marginal")
+        return learner._replace(bases=bases)
+
+    return make
+
+
+def _plain(make: Callable[[], Learner]) -> Make:
+    """One that depends on nothing."""
+    return lambda family, training, outer: make()
+
+
+def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
+    """`grownet_two_layer` by another rule, from its base state `grown` alone."""
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        learner = grownet_two_layer(rule(family))
+        return learner._replace(bases={"grown": learner.bases["grown"]}, **changes)
+
+    return make
+
+
+def _ablation(**rule: Any) -> Entry:
+    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)))
+
+
+def _control(make: Callable[[], Learner]) -> Entry:
+    return Entry("control", _plain(make))
+
+
+LEARNERS = {
+    "mlp": Entry("gradient", _network(lambda family: MLP(), features), OUTER["mlp"]),
+    "cnn": Entry(
+        "gradient",
+        _network(lambda family: CNN(family.canvas), features),
+        OUTER["cnn"],
+        spatial=True,
+        of_family=True,
+    ),
+    "gru": Entry("gradient", _network(lambda family: GRU(), token_features), OUTER["gru"]),
+    "transformer": Entry(
+        "gradient",
+        _network(lambda family: Transformer(), token_features),
+        OUTER["transformer"],
+        slow=True,
+    ),
+    # It keeps as many items as a sample states facts.
+    "mlp_replay": Entry(
+        "replaying", _network(lambda family: MLP(), features, replayed=FACTS), OUTER["mlp"]
+    ),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"]),
+    "transformer_context": Entry(
+        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
+    ),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
+    "grownet_vote": Entry("grownet", _plain(grownet_vote)),
+    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
+    # Readers never grow a neuron.
+    "grownet_no_growth": _ablation(neurons=1),
+    # Readers look at one attribute each.
+    "grownet_one_attribute": _ablation(reach=1),
+    # Readers weigh alike, whatever their record.
+    "grownet_unweighted": Entry(
+        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},))
+    ),
+    # Readers of two look at cells that touch alone.
+    "grownet_windowed": Entry(
+        "ablation",
+        _ablated(lambda family: TwoLayerRule(canvas=family.canvas)),
+        spatial=True,
+        of_family=True,
+    ),
+    # Readers say nothing where they find no slot.
+    "grownet_without_novelty": _ablation(novelty=False),
+    # Readers are grown on settled questions alone: they say UNKNOWN for novelty and nothing else.
+    "grownet_never_told_unknown": _ablation(told_unknown=False),
+    "always_yes": _control(controls.always_yes),
+    "always_no": _control(controls.always_no),
+    "always_unknown": _control(controls.always_unknown),
+    "random_answers": _control(controls.random_answers),
+    "dictionary": _control(controls.dictionary),
+    "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
+    "question_only": _control(controls.question_only),
+    "generator_oracle": Entry(
+        "control",
+        lambda family, training, outer: controls.generator_oracle(family),
+        needs_rules=True,
+        of_family=True,
+    ),
+}
+"""All learners of ours by the names they have in results."""
+
+KNOWN = LEARNERS | {
+    "custom": Entry("own", None, needs_target=True, pure=False),
+    "language_model": Entry("language model", None, asks_model=True),
+}
+"""With them whatever else can be asked for."""
+
+
+def in_group(*groups: Group) -> tuple[str, ...]:
+    """The names of the learners of these kinds, in the order of `LEARNERS`."""
+    return tuple(name for name, entry in LEARNERS.items() if entry.group in groups)
+
+
+def make(
+    name: str,
+    family: Family,
+    training: Training,
+    outer: Outer | None = None,
+    target: str | None = None,
+) -> Learner:
+    """The learner of that name for a family.
+
+    Args:
+      name: a key of `KNOWN`, but no language model's.
+      family: what it is to learn from.
+      training: how much its base states are trained.
+      outer: how, if otherwise than its entry says.
+      target: the user's own, as "module:Name", for a learner that needs it.
+
+    Raises:
+      ValueError: there is no such learner, or it can't handle the family, or the target can't be
+        imported.
+    """
+    if name not in KNOWN:
+        raise ValueError(f"no learner is called {name!r}; there are {', '.join(KNOWN)}")
+    entry = KNOWN[name]
+    if entry.needs_target:
+        return custom(target or "")
+    if entry.make is None:
+        raise ValueError(f"{name} is asked and not made")
+    if not entry.can_handle(family):
+        needed = "laid out in space" if entry.spatial else "whose rules are known"
+        raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
+    return entry.make(family, training, outer or entry.outer)

@@ -1,0 +1,120 @@
+"""What a study is to do: its samples, learners, cells, base states, and kept settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from evidence.runtime.files import file_digest, target_digest, write_json
+from kubku import cells
+from kubku.base_cache import BaseCache, code_digest
+from kubku.cells import Cell
+from kubku.halo import Learner
+from kubku.learners.registry import KNOWN, make
+from kubku.samples import Source
+from kubku.settings import Experiment
+from kubku.tasks import Family
+
+# A resumed run may add learners and families; its cells depend on neither.
+_NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
+_CELL_CODE = ("protocol.py", "measures.py", "scoring.py", "samples.py", "evaluation.py")
+"""What cells are made by, beside what base states are."""
+
+
+class Plan(NamedTuple):
+    """What a study is to do.
+
+    Attributes:
+      settings: of the study.
+      folder: where its cells are kept.
+      source: of its samples.
+      learners: by name and family; those that can't handle a family are missing there.
+      cells: in the order in which they are wanted, language models' aside.
+      bases: their base states.
+    """
+
+    settings: Experiment
+    folder: Path
+    source: Source
+    learners: Mapping[tuple[str, str], Learner]
+    cells: Sequence[Cell]
+    bases: BaseCache
+
+
+def prepared(settings: Experiment, folder: Path) -> Plan:
+    """What a study in a folder is to do; nothing is drawn or made yet.
+
+    Raises:
+      ValueError: the user's samples can't be read, a learner can't be made, or none has a base
+        state that was chosen; names them.
+    """
+    source = Source(settings)
+    learners = _learners(settings, source.families)
+    possible = list(cells.planned(settings, source.families, learners))
+    wanted, there_are = settings.learner.bases, sorted({cell.base for cell in possible})
+    for base in wanted or ():
+        if base not in there_are:
+            raise ValueError(
+                f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
+            )
+    chosen = [cell for cell in possible if wanted is None or cell.base in wanted]
+    bases = BaseCache(settings, learners, source.pretrain)
+    return Plan(settings, folder, source, learners, chosen, bases)
+
+
+def _learners(
+    settings: Experiment, families: Mapping[str, Family]
+) -> dict[tuple[str, str], Learner]:
+    """Every learner for every family that it handles; the same object wherever it is the same
+    program, so that compilations are shared.
+    """
+    made: dict[tuple[str, str], Learner] = {}
+    training, target = settings.budget.training, settings.learner.target
+    for name in settings.learner.names:
+        entry, shared = KNOWN[name], None
+        for family in families.values() if not entry.asks_model else ():
+            if entry.can_handle(family):
+                if shared is None or entry.of_family:
+                    shared = make(name, family, training, target=target)
+                made[name, family.name] = shared
+    return made
+
+
+def keep_settings(plan: Plan) -> None:
+    """Keep the settings beside the cells; cells of other settings don't belong to these.
+
+    Raises:
+      ValueError: the folder's cells were made with other settings; names them.
+    """
+    settings, path = plan.settings, plan.folder / "settings.json"
+    own = json.loads(settings.model_dump_json(exclude=_NOT_IN_CELLS))
+    own["code"] = code_digest(*_CELL_CODE)
+    # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
+    own["budget"].pop("base_seeds")
+    own["worlds"] = own["worlds"][:1]
+    # Learners and families may be added, but not another of one name.
+    target, samples_path = settings.learner.target, settings.task.path
+    for name in settings.learner.names:
+        if outer := KNOWN[name].outer:
+            own[f"outer.{name}"] = list(outer)
+    if target is not None:
+        own["learner.target"] = [target, target_digest(target)]
+    if samples_path is not None:
+        own["task.path"] = file_digest(samples_path)
+    if asking(settings):
+        own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    other = [name for name in own if name in kept and kept[name] != own[name]]
+    if other:
+        raise ValueError(
+            f"{plan.folder}: made with other settings of {', '.join(other)}; "
+            f"give the same ones (code: that of kubku), or another folder"
+        )
+    write_json(path, {**kept, **own})
+
+
+def asking(settings: Experiment) -> list[str]:
+    """The learners that a language model answers for."""
+    return [name for name in settings.learner.names if KNOWN[name].asks_model]

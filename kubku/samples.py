@@ -1,0 +1,154 @@
+"""Where a study's samples come from: drawn by their families, or read from the user's file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar, cast
+
+import jax
+import numpy as np
+
+from kubku.base_states import WORLDS, keys
+from kubku.halo import Kind, Sample, Samples
+from kubku.results import Example, KindName, Query
+from kubku.settings import Budget, Experiment
+from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
+
+EXAMPLES = 6
+"""Samples of a family that are shown in words."""
+
+
+class Splits(NamedTuple):
+    """What learners of a family are tuned and asked on for one generator seed, as NumPy arrays,
+    which are cut without compiling anything.
+
+    Attributes:
+      validation: Samples that settings are tuned on.
+      test: Samples that scores are about.
+      pairs: Samples, two and two, that differ in a protected attribute alone.
+      streams: Samples with leading axes [streams, length].
+    """
+
+    validation: Samples
+    test: Samples
+    pairs: Samples
+    streams: Samples
+
+
+class Source:
+    """Every split of a study, drawn when it is first wanted and then kept.
+
+    It may be asked by several threads: a family's samples are drawn by one at a time.
+
+    Args:
+      settings: of the study; seeds and sizes are taken from them.
+
+    Attributes:
+      families: those that were chosen, by name.
+
+    Raises:
+      ValueError: the user's file of samples can't be read; names the place.
+    """
+
+    def __init__(self, settings: Experiment) -> None:
+        self._settings = settings
+        self._file = _File.of(settings.task.path) if settings.task.path is not None else None
+        own = {} if self._file is None else {self._file.family.name: self._file.family}
+        known = FAMILIES | own
+        self.families: dict[str, Family] = {name: known[name] for name in settings.task.families}
+        self._drawing = defaultdict[str, Lock](Lock)
+        self._splits = lru_cache(maxsize=None)(self._draw_splits)
+        # A full study's would not all fit the memory.
+        self._pretrain = lru_cache(maxsize=32)(self._draw_pretrain)
+
+    def splits(self, family: str, replicate: int) -> Splits:
+        """What the learners of a replicate are tuned and asked on."""
+        with self._drawing[family], jax.default_device(self._place(family)):
+            return self._splits(family, self._settings.seeds(replicate)[1])
+
+    def pretrain(self, family: str, world: str, replicate: int) -> Samples:
+        """What the base states of a replicate are made from, as NumPy arrays."""
+        with self._drawing[family], jax.default_device(self._place(family)):
+            return self._pretrain(family, world, self._settings.seeds(replicate)[0])
+
+    def _place(self, family: str) -> jax.Device:
+        """Where a family's samples are drawn, whoever wants them: each device would compile it."""
+        devices = jax.local_devices()
+        return devices[self._settings.task.families.index(family) % len(devices)]
+
+    def _draw_splits(self, family: str, generator_seed: int) -> Splits:
+        budget, seed = self._settings.budget, self._settings.seed
+        if self._file is not None and not self.families[family].has_rules:
+            return self._file.splits(budget, seed)
+        return _drawn(self.families[family], budget, seed + 1000 * generator_seed)
+
+    def _draw_pretrain(self, family: str, world: str, base_seed: int) -> Samples:
+        *_, key = keys(base_seed)
+        size = self._settings.budget.pretrain
+        return generate(self.families[family], key, size, "pretrain", skew=WORLDS[world])
+
+
+def _drawn(family: Family, budget: Budget, seed: int) -> Splits:
+    key = jax.random.key(seed)
+    of_pairs, of_streams = jax.random.split(key, 2)
+    flowing = generate(family, of_streams, budget.streams * budget.length, "test")
+    shape = budget.streams, budget.length
+    streams = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), flowing)
+    return Splits(
+        generate(family, key, budget.validation, "validation"),
+        generate(family, key, budget.test, "test"),
+        generate(family, of_pairs, budget.pairs, "test", pairs=True),
+        apart(streams),
+    )
+
+
+class _File(NamedTuple):
+    """The user's samples."""
+
+    family: Family
+    samples: Samples
+
+    @classmethod
+    def of(cls, path: str | Path) -> _File:
+        family, samples = jsonl.read(path)
+        return cls(family, jax.tree.map(np.asarray, samples))
+
+    def splits(self, budget: Budget, seed: int) -> Splits:
+        tuning, scored, paired = jsonl.split(self.samples)
+        # No sample twice in a stream, or it would be known already.
+        shuffled = np.random.default_rng(seed)
+        streams = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]
+        parts = tuning, scored, paired, np.stack(streams)
+        return Splits(*(rows(self.samples, part) for part in parts))
+
+
+Rows = TypeVar("Rows")
+
+
+def rows(leaves: Rows, chosen: Any) -> Rows:
+    """One or some of the samples (or statements), by number, slice or array of numbers."""
+    return jax.tree.map(lambda leaf: leaf[chosen], leaves)
+
+
+def examples(family: Family, samples: Samples, most: int) -> list[Example]:
+    """The first samples in words, with the right answers; at most `most`, nor more than
+    `EXAMPLES`.
+    """
+    plain = jax.tree.map(np.asarray, samples)
+    several = range(min(EXAMPLES, most, len(plain.label)))
+    return [_example(family, rows(plain, row), row) for row in several]
+
+
+def _example(family: Family, sample: Sample, row: int) -> Example:
+    queries = tuple(
+        Query(
+            text=say(family, rows(sample.query, q)),
+            kind=cast(KindName, Kind(int(sample.kind[q])).name.lower()),
+            gold=int(sample.gold[q]),
+        )
+        for q in np.flatnonzero(sample.asked)
+    )
+    return Example(family=family.name, row=row, story=story(family, sample), queries=queries)

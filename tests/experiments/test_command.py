@@ -1,0 +1,284 @@
+"""How a command begins and ends, shown on a small one: help, bad input, Ctrl-C, folders."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """\
+# A small command. Any setting can be given:
+#
+#   python -m experiments.small size=3
+defaults:
+  - _self_
+  - colour: red
+size: 2 # of the thing
+act: none
+# Where replies are,
+# in JSONL.
+replies: null
+llm:
+  replies: null
+  source: none
+resume: null # output folder of an interrupted run
+hydra:
+  run:
+    dir: outputs/small/${now:%Y-%m-%d_%H-%M-%S}
+  sweep:
+    dir: multirun/small/${now:%Y-%m-%d_%H-%M-%S}
+    subdir: ${hydra.job.override_dirname}
+  job_logging:
+    root:
+      level: WARNING
+"""
+SMALL = """\
+import sys, time
+from pathlib import Path
+from evidence.runtime import command, files
+from evidence.runtime.config import Settings, build
+from omegaconf import OmegaConf
+
+command.settings_folder = lambda: Path(__file__).parent / "conf"
+
+class Colour(Settings):
+    name: str
+    shade: float
+
+class All(Settings):
+    size: int
+    act: str
+    replies: str | None
+    llm: dict
+    resume: str | None
+    colour: Colour
+
+def run(config, folder, console):
+    settings = build(All, OmegaConf.to_container(config), "")
+    acts = {
+        "none": lambda: None,
+        "keep": lambda: files.write_text(folder / "kept.txt", "x"),
+        "keep_and_fail": lambda: acts["keep"]() and acts["value"](),
+        "value": lambda: fail(ValueError("replies: here.jsonl does not exist")),
+        "file": lambda: fail(FileNotFoundError("nowhere.jsonl: there is no such file")),
+        "full": lambda: fail(OSError(28, "No space left on device", "results.json")),
+        "nameless": lambda: fail(OSError(28, "No space left on device")),
+        "overflow": lambda: fail(OverflowError("too large to convert")),
+        "memory": lambda: fail(MemoryError()),
+        "device": lambda: fail(RuntimeError("RESOURCE_EXHAUSTED: out of memory")),
+        "fault": lambda: fail(TypeError("a fault of ours")),
+        "sleep": lambda: print("asleep", flush=True) or time.sleep(60),
+        "keep_and_sleep": lambda: acts["keep"]() and acts["sleep"](),
+    }
+    acts[settings.act]()
+    console.print(f"size {settings.size}")
+
+def fail(error):
+    raise error
+
+if __name__ == "__main__":
+    command.main("small", "What it is for.", run, go_on="resume")
+"""
+
+
+class Small:
+    """The command, called in a folder of its own."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder / "empty"
+        self.folder.mkdir()
+        self._code = folder / "code"
+        (self._code / "conf" / "colour").mkdir(parents=True)
+        (self._code / "conf" / "config.yaml").write_text(CONFIG)
+        for name in ("red", "green"):
+            text = f"# The colour {name}.\nname: {name}\nshade: 0.5 # from 0 to 1\n"
+            (self._code / "conf" / "colour" / f"{name}.yaml").write_text(text)
+        (self._code / "small.py").write_text(SMALL.replace('/ "conf"', '/ "conf_"'))
+        (self._code / "conf_").mkdir()
+        (self._code / "conf").rename(self._code / "conf_" / "small")
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
+        usual = {k: v for k, v in os.environ.items() if k != "HYDRA_FULL_ERROR"}
+        return subprocess.Popen(
+            [sys.executable, str(self._code / "small.py"), *arguments],
+            cwd=self.folder,
+            env={**usual, "PYTHONPATH": str(ROOT), **environment},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+
+    def __call__(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        process = self.start(*arguments, **environment)
+        output, errors = process.communicate(timeout=120)
+        return process.returncode, output, errors
+
+    @property
+    def left(self) -> list[str]:
+        """Everything that calls have left behind."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
+
+
+@pytest.fixture
+def small(tmp_path):
+    return Small(tmp_path)
+
+
+def test_help_shows_purpose_examples_and_every_setting_with_its_comment(small):
+    code, shown, errors = small("--help")
+    assert (code, errors) == (0, "")
+    for text in (
+        "What it is for.",
+        "experiments.small size=3",
+        "colour=red                      green, red",
+        "size=2                          of the thing",
+        "replies=null                    Where replies are, in JSONL.",
+        "colour: The colour red.",
+        "colour.shade=0.5                from 0 to 1",
+        "llm.source=none",
+        "--multirun",
+    ):
+        assert text in shown
+    assert small.left == [] and max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["act=value"], "replies: here.jsonl does not exist"),
+        (["act=value", "llm.replies=here.jsonl"], "replies: here.jsonl does not exist"),
+        (["act=file"], "nowhere.jsonl: there is no such file"),
+        (["act=full"], "results.json: No space left on device"),
+        (["act=nameless", "hydra.run.dir=out"], "out: No space left on device"),
+        (
+            ["act=overflow", "size=99999999999", "colour.shade=1"],
+            "a number is out of range; look at size=99999999999, colour.shade=1",
+        ),
+        (["act=memory", "size=7"], "not enough memory; look at size=7"),
+        (["act=device"], "not enough memory (RESOURCE_EXHAUSTED: out of memory)"),
+        (["size=big"], "size='big': input should be a valid integer"),
+        (["sise=3"], "Could not override 'sise': there is no such setting or group; did you mean"),
+        (["colour.shde=3"], "did you mean colour.shade?"),
+        (["shade=3"], "did you mean colour.shade?"),
+        (["color=red"], "did you mean colour?"),
+        (["colour=gren"], "Could not find 'colour/gren'; did you mean green?"),
+        (["+colour.shad=1"], "colour.shad: no such setting; did you mean shade? there are name, s"),
+        (["size="], "size=''"),
+        (["size=[1"], "size=[1: can't be read"),
+        (["--config-dir", "nowhere"], "nowhere' not found"),
+    ],
+)
+def test_a_bad_command_ends_in_a_line_and_leaves_no_folder(small, arguments, message):
+    code, output, errors = small(*arguments)
+    assert code == 2 and message in errors, errors
+    assert "Traceback" not in errors and output == "" and errors.count("\n") == 1
+    assert small.left == []
+
+
+def test_an_errors_argument_gets_the_name_of_its_setting(small):
+    """Of two settings called `replies` the full name of the top one stands; `source` has one."""
+    from evidence.runtime.errors import with_full_name
+
+    settings = {"system.replies": None, "llm.replies": "a.jsonl", "llm.source": "local", "seed": 1}
+    for said, wanted in (
+        ("replies: a.jsonl does not exist", "llm.replies: a.jsonl does not exist"),
+        ("source=local needs xllamacpp", "llm.source=local needs xllamacpp"),
+        ("replies is missing", "replies is missing"),  # which of the two?
+        ("source is missing: where from", "llm.source is missing: where from"),
+        ("seed=-1: too small", "seed=-1: too small"),
+        ("llm.source=local needs more", "llm.source=local needs more"),
+        ("line 3: not JSON", "line 3: not JSON"),
+    ):
+        assert with_full_name(said, settings) == wanted
+
+
+def test_a_fault_of_ours_shows_where_it_is(small):
+    code, _, errors = small("act=fault")
+    assert code == 1 and "Traceback" in errors and "a fault of ours" in errors
+    code, _, errors = small("act=value", HYDRA_FULL_ERROR="1")
+    assert code == 1 and "Traceback" in errors
+
+
+def test_what_a_run_kept_stays(small):
+    code, _, errors = small("act=keep_and_fail", "hydra.run.dir=out")
+    assert code == 2 and "Traceback" not in errors
+    assert "out/kept.txt" in small.left
+    # A folder that was there stays, empty or not.
+    (small.folder / "mine").mkdir()
+    assert small("act=value", "hydra.run.dir=mine")[0] == 2
+    assert "mine" in small.left
+
+
+def test_a_run_that_ends_well_keeps_its_folder_and_resuming_makes_no_other(small):
+    code, output, _ = small("act=keep", "hydra.run.dir=out")
+    assert (code, output) == (0, "size 2\n")
+    before = small.left
+    code, _, errors = small("resume=out", "size=3")
+    assert code == 0, errors
+    assert small.left == before
+
+
+@pytest.mark.parametrize("act", ["sleep", "keep_and_sleep"])
+def test_ctrl_c_is_a_line_that_says_how_to_go_on(small, act):
+    process = small.start(f"act={act}", "hydra.run.dir=out")
+    assert process.stdout.readline() == "asleep\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    if act == "sleep":
+        assert errors == "interrupted\n" and small.left == []
+    else:
+        assert errors == f"interrupted; go on with resume={small.folder / 'out'}\n"
+        assert "out/kept.txt" in small.left
+
+
+@pytest.mark.parametrize("name", ["goodhart", "kubku", "epistemic", "results"])
+def test_ctrl_c_while_modules_are_imported_is_a_line(name, tmp_path):
+    """The first import of the command sends it, as early as that."""
+    (tmp_path / "rich.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import runpy; "
+        f"runpy.run_module('experiments.{name}', run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr and "interrupted" in done.stderr
+
+
+def test_a_sweep_goes_on_past_a_bad_job(small):
+    code, output, errors = small(
+        "--multirun", "act=value,keep", "size=1,2", "hydra.sweep.dir=sweep"
+    )
+    assert code == 2 and "Traceback" not in errors
+    assert output.count("\nsize") == 2
+    assert errors.count("replies: here.jsonl does not exist") == 2
+    kept = [path for path in small.left if path.endswith("kept.txt")]
+    assert kept == ["sweep/act=keep,size=1/kept.txt", "sweep/act=keep,size=2/kept.txt"]
+    assert not any("act=value" in path for path in small.left)
+
+
+def test_a_sweep_of_bad_jobs_leaves_nothing(small):
+    assert small("--multirun", "act=value", "size=1,2")[0] == 2
+    assert small.left == []
+
+
+def test_an_interrupted_sweep_goes_on_in_its_folder(small):
+    process = small.start("--multirun", "act=keep_and_sleep", "size=1,2", "hydra.sweep.dir=sweep")
+    while process.stdout.readline() != "asleep\n":
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "interrupted; go on with hydra.sweep.dir=sweep"

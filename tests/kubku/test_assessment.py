@@ -1,0 +1,147 @@
+"""From cells to results without a study: what was found, kept, read back and assessed."""
+
+import jax
+import numpy as np
+import pytest
+
+from evidence.results import Manifest as AnyManifest
+from kubku import assessment, base_cache, cells, evaluation, measures, samples
+from kubku.arms import Arm, Asked
+from kubku.assessment import Collected
+from kubku.base_states import Training
+from kubku.learners import registry
+from kubku.results import Manifest
+from kubku.samples import Splits, rows
+from kubku.tasks import FAMILIES, apart, generate
+from kubku.thesis import declared
+
+FAMILY = FAMILIES["stories"]
+AMOUNT = evaluation.Amount(test=12, validation=None, sweep=0, drift_alone=False)
+
+
+@pytest.fixture(scope="module")
+def splits():
+    drawn = generate(FAMILY, jax.random.key(0), 24, "test")
+    streams = jax.tree.map(lambda leaf: leaf.reshape(2, 12, *leaf.shape[1:]), drawn)
+    pairs = generate(FAMILY, jax.random.key(1), 8, "test", pairs=True)
+    validation = generate(FAMILY, jax.random.key(2), 8, "validation")
+    return jax.tree.map(
+        np.asarray, Splits(validation, rows(drawn, slice(0, 12)), pairs, apart(streams))
+    )
+
+
+def found(name, splits):
+    learner = registry.make(name, FAMILY, Training(updates=1, batch=1))
+    start = learner.init(jax.random.key(0))
+    return evaluation.evaluate(learner, start, 0.5, FAMILY, splits, AMOUNT)
+
+
+def collected(splits, cell_of, replicates=2, **changes):
+    """Two learners, each with as many cells alike."""
+    joint = np.asarray(measures.joint(FAMILY, splits.test))
+    given = {
+        "arms": [
+            Arm("stories", name, "none", [cell_of[name]] * replicates, {}) for name in cell_of
+        ],
+        "asked": {"stories": [Asked(0, splits.test, joint)] * replicates},
+        "exposures": {("stories", name): "state" for name in cell_of},
+        "growth": {},
+        "examples": samples.examples(FAMILY, splits.test, 2),
+        "chosen_bases": None,
+    }
+    return Collected(**given | changes)
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    plain = AnyManifest.now({}, [0])
+    return Manifest(**dict(plain), wall_seconds=1.0, seconds_base=0.5, cells_made_on=("cpu",))
+
+
+@pytest.fixture(scope="module")
+def cell_of(splits):
+    return {name: found(name, splits) for name in ("dictionary", "always_yes", "generator_oracle")}
+
+
+def test_a_cell_is_read_back_as_it_was_saved(tmp_path, cell_of):
+    cell = cell_of["dictionary"]
+    path = tmp_path / cells.Cell("stories", "dictionary", "none", "skewed", 0).path
+    cells.save(path, cell)
+    again = cells.load(path)
+    assert again.note == cell.note and again.arrays.keys() == cell.arrays.keys()
+    for name, array in cell.arrays.items():
+        np.testing.assert_array_equal(again[name], array)
+        assert again[name].dtype == array.dtype
+    assert not [*path.parent.glob("*.part"), *path.parent.glob(".*")]
+
+
+def test_results_are_a_function_of_what_is_handed_over(splits, cell_of, manifest):
+    results = assessment.assess(collected(splits, cell_of), declared(), manifest)
+    learners = results.families["stories"].learners
+    scores = {
+        name: (entry.base_states["none"].KU_avg.value, entry.base_states["none"].BKU_avg.value)
+        for name, entry in learners.items()
+    }
+    assert scores == {
+        "dictionary": (1.0, 0.0),
+        "always_yes": (1.0, 2.0),
+        "generator_oracle": (2.0, 0.0),
+    }
+    dictionary = learners["dictionary"].base_states["none"]
+    assert dictionary.KU_avg.n == 2 and dictionary.KU_avg.unit == "replicate"
+    assert dictionary.halos.L.literal.value == 1 and dictionary.halos.H.hallucination.value == 0
+    assert sum(dictionary.histogram.KU) == 2 * 12
+    assert len(dictionary.tuned) == 2 and dictionary.tuned[0].seconds_base == 0.5
+    assert dictionary.bias_drift is not None and dictionary.bias_drift.signed.value == 0
+    assert results.warnings == () and results.comparisons == ()
+    assert results.thesis is not None and results.thesis.verdict is None
+    again = assessment.assess(collected(splits, cell_of), declared(), manifest)
+    assert again == results
+
+
+def test_examples_show_what_was_answered(splits, cell_of, manifest):
+    results = assessment.assess(collected(splits, cell_of), declared(), manifest)
+    assert [example.row for example in results.examples] == [0, 1]
+    for example in results.examples:
+        golds = tuple(query.gold for query in example.queries)
+        assert example.answers["generator_oracle"] == golds
+        assert set(example.answers["always_yes"]) == {2}
+
+
+def test_what_a_reader_must_know_is_a_warning(splits, cell_of, manifest):
+    cell = cell_of["dictionary"]
+    leaking = cells.Found({**cell.arrays, "audit": np.asarray(0.25)}, cell.note)
+    given = collected(splits, {"dictionary": leaking}, chosen_bases=("none",))
+    confined, leak = assessment.assess(given, declared(), manifest).warnings
+    assert confined.startswith("learner.bases=[none]")
+    assert leak.startswith("dictionary (stories, none)") and "25% of queries" in leak
+
+
+def test_the_best_base_state_is_chosen_on_the_validation_split(splits, cell_of, manifest):
+    """Not by what it scores on the test split."""
+    arms = [
+        Arm("stories", "mlp", base, [cells.Found(cell_of[like].arrays, note)], {})
+        for base, like, note in (
+            ("random", "dictionary", cell_of["always_yes"].note),
+            ("meta", "always_yes", cell_of["dictionary"].note),
+        )
+    ]
+    given = collected(splits, cell_of, replicates=1)
+    both = collected(
+        splits,
+        cell_of,
+        1,
+        arms=[*given.arms, *arms],
+        exposures={**given.exposures, ("stories", "mlp"): "gradient"},
+    )
+    assert (
+        assessment.assess(both, declared(), manifest).families["stories"].learners["mlp"].best
+        == "meta"
+    )
+
+
+def test_a_digest_of_code_counts_files_that_there_are():
+    plain = base_cache.code_digest()
+    assert base_cache.code_digest("protocol.py") != plain == base_cache.code_digest()
+    with pytest.raises(FileNotFoundError, match="none_such"):
+        base_cache.code_digest("none_such.py")

@@ -1,0 +1,161 @@
+"""What others install: a wheel and an sdist, built, looked into, and used from an empty folder."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"epistemic", "evidence", "goodharts_jax", "goodharts_jax_experiments", "kubku"}
+# Where a wheel has the folders of a checkout.
+MOVED = {"experiments": "goodharts_jax_experiments", "conf": "goodharts_jax_experiments/conf"}
+USER = """\
+import evidence
+import goodharts_jax as gj
+from goodharts_jax.results import Results
+results = Results.load("outputs")
+reveal_type(results)
+reveal_type(evidence.load("outputs").thesis)
+reveal_type(gj.make_world)
+for place, measured in results.measurements():
+    reveal_type(measured.value)
+"""
+
+
+def run(*command, folder, check=True, **environment):
+    """A command in a folder, which sees nothing of the checkout."""
+    usual = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "HYDRA_FULL_ERROR")}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        env=usual | environment,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def sources():
+    """Every file of the checkout that git knows, by its path."""
+    listed = run("git", "ls-files", "-co", "--exclude-standard", folder=ROOT, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+@pytest.fixture(scope="module")
+def built(sources, tmp_path_factory):
+    """Folder of an sdist, and of the wheel that was built from it."""
+    copy, folder = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("dist")
+    for path in sources:
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, copy / path)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ".", folder=copy)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """The folder of commands of an environment with the wheel, the other packages beside it."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", ".", folder=folder)
+    python = folder / "bin" / "python"
+    (wheel,) = built.glob("*.whl")
+    # Not what .pth files there say: an editable install of the checkout is not to be seen.
+    (place,) = folder.glob("lib/python*/site-packages")
+    (place / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
+    run(*pip, "--no-deps", "--no-index", "--disable-pip-version-check", wheel, folder=folder)
+    return folder / "bin"
+
+
+def test_a_wheel_takes_no_common_names_and_lacks_nothing(built, sources):
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == PACKAGES
+    for path in sources:
+        top, _, rest = path.partition("/")
+        is_module_of_settings = top == "conf" and path.endswith(".py")
+        if (top in PACKAGES or top in MOVED) and not is_module_of_settings:
+            assert f"{MOVED.get(top, top)}/{rest}" in names, path
+    for package in PACKAGES:
+        assert f"{package}/py.typed" in names
+
+
+def test_an_sdist_is_complete(built, sources):
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    missing = set(sources) - names
+    assert missing == set()
+    for folder in ("tests", "docs", "notebooks", "benchmarks/results", "conf"):
+        assert any(name.startswith(f"{folder}/") for name in names)
+
+
+@pytest.mark.parametrize("name", ["goodhart", "epistemic", "kubku", "results"])
+def test_every_command_has_help_and_loads_no_jax_for_it(installed, name, tmp_path):
+    done = run(installed / name, "--help", folder=tmp_path, PYTHONPROFILEIMPORTTIME="1")
+    assert name in done.stdout and "Traceback" not in done.stderr
+    assert not re.search(r"\|\s+jax$", done.stderr, re.M)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_goodhart_from_an_empty_folder(installed, tmp_path):
+    small = ("budget=smoke", "runs=1", "ppo.num_worlds=64", "ppo.episode_length=64")
+    small += ("network.hidden=[16]", f"compilation_cache={tmp_path / 'compiled'}")
+    done = run(installed / "goodhart", *small, "hydra.run.dir=out", folder=tmp_path)
+    assert "out/report.html" in done.stdout
+    shown = run(installed / "results", "out", folder=tmp_path).stdout
+    assert "ground_truth" in shown and "out/report.html" in shown
+    missing = run(installed / "goodhart", "mode=prxy", folder=tmp_path, check=False)
+    assert missing.returncode == 2 and "did you mean proxy?" in missing.stderr
+    # The commit of another's checkout, in which an environment may lie, is not this package's.
+    run("git", "init", "-q", folder=tmp_path, check=False)
+    code = "from evidence.results import commit; print(commit())"
+    assert run(installed / "python", "-c", code, folder=tmp_path).stdout == "None\n"
+
+
+def test_epistemic_from_an_empty_folder(installed, tmp_path):
+    small = ("domain=rivers", "cards.per_type=4", "near_miss.num=0", "quality.keep=[]")
+    small += ("system=kg_oracle", f"compilation_cache={tmp_path / 'compiled'}")
+    run(installed / "epistemic", *small, "hydra.run.dir=out", folder=tmp_path)
+    shown = run(installed / "results", "out", folder=tmp_path).stdout
+    assert "kg_oracle" in shown and "out/report.html" in shown
+
+
+def test_a_users_own_module_is_found_where_the_command_is_called(installed, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from evidence.answers import Answer\n"
+        "class Mine:\n"
+        "    def answer(self, queries):\n"
+        "        return (Answer.UNKNOWN for _ in queries)\n"
+    )
+    small = ("domain=rivers", "cards.per_type=4", "near_miss.num=0", "quality.keep=[]")
+    small += ("system=custom", "system.target=mine:Mine", f"compilation_cache={tmp_path / 'cc'}")
+    done = run(installed / "epistemic", *small, "hydra.run.dir=out", folder=tmp_path)
+    assert "custom" in done.stdout
+
+
+def test_a_users_five_lines_have_types(installed, tmp_path):
+    (tmp_path / "user.py").write_text(USER)
+    python = ("--python-executable", installed / "python", "--cache-dir", tmp_path / "cache")
+    mypy = (sys.executable, "-m", "mypy", "--strict", *python)
+    told = run(*mypy, "user.py", folder=tmp_path).stdout
+    for wanted in (
+        '5: note: Revealed type is "goodharts_jax.results.Results"',
+        '6: note: Revealed type is "evidence.ruling.Ruling | None"',
+        '9: note: Revealed type is "float | None"',
+        "Success: no issues found",
+    ):
+        assert wanted in told.replace("builtins.", ""), told
+    assert "Any" not in told
