@@ -143,8 +143,8 @@ def sparkline(course: np.ndarray) -> str:
     """The last stretch of a course of numbers, as a line of bars."""
     parts = np.array_split(course, min(_WIDTH, len(course)))
     means = np.array([part.mean() for part in parts])
-    low, spread = means.min(), np.ptp(means)
-    heights = (means - low) / spread if spread > 0 else np.full(len(means), 0.5)
+    low, height = means.min(), np.ptp(means)
+    heights = (means - low) / height if height > 0 else np.full(len(means), 0.5)
     return "".join(_SPARKS[1 + round(h * (len(_SPARKS) - 2))] for h in heights)
 
 

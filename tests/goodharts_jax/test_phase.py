@@ -1,4 +1,4 @@
-"""The phase diagram: killed and resumed, what it warns of, and its correlations by hand.
+"""The phase diagram: killed and resumed, its cells and correlations by hand, what it warns of.
 
 Run as a script, this file is the process that is killed.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hydra
 import jax
+import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from rich.console import Console
@@ -19,9 +20,9 @@ from rich.console import Console
 from evidence.measurement import Measurement
 from evidence.runtime import files
 from goodharts_jax import phase, report, study
-from goodharts_jax.results import PhaseCell, Results
+from goodharts_jax.results import PhaseCell, Results, Totals
 from goodharts_jax.settings import read
-from goodharts_jax.watch import WATCHED_STEPS
+from goodharts_jax.watch import WATCHED_STEPS, Watch
 
 # Two cells of two runs, small, and long enough to be killed in the middle.
 SMALL = (
@@ -89,6 +90,85 @@ def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypat
     assert whole[0] == whole[1] and len(whole[0]) > lines
 
 
+# ---- the cells ----------------------------------------------------------------------------------
+
+
+def test_a_cell_is_rewarded_and_seen_as_it_says():
+    mode = phase.cell_mode(-0.5, 0.4, noise=0.25)
+    assert mode.item_reward.tolist() == pytest.approx([0, 1, -0.5])
+    empty, food, poison = mode.appearance.tolist()
+    # In each of the two channels, 0.4 apart around 1, and both far from an empty cell.
+    assert empty == [0, 0] and food == pytest.approx([0.8] * 2)
+    assert poison == pytest.approx([1.2] * 2)
+    assert not bool(mode.mortal) and float(mode.noise) == 0.25
+
+
+def watched(food, poison, deaths, energy, items):
+    """Two cells of two runs, two checkpoints, both halves of the worlds alike.
+
+    Every number is by cell, run and checkpoint; items are of food and of poison.
+    """
+
+    def halves(values):
+        return np.repeat(np.reshape(values, (4, 2, 1)), 2, axis=2).astype(np.float32)
+
+    of_kind = np.array([0, *items], np.float32)
+    return Watch(
+        energy=halves(energy),
+        reward=halves(np.zeros(8)),
+        food=halves(food),
+        poison=halves(poison),
+        deaths=halves(deaths),
+        items=np.broadcast_to(of_kind, (4, 2, 2, 3)),
+        kl=np.zeros((4, 2), np.float32),
+    )
+
+
+def test_cells_by_hand():
+    """A step eats .2 food and .1 poison, and so on; twice as much food lies there as poison."""
+    watch = watched(
+        food=[0.2, 0.1, 0.2, 0.1, 0.02, 0.0, 0.02, 0.0],
+        poison=[0.1, 0.1, 0.1, 0.1, 0.02, 0.0, 0.02, 0.0],
+        deaths=[0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08],
+        energy=[-0.05, -0.09, -0.05, -0.07, -0.1, -0.1, -0.1, -0.1],
+        items=(100, 50),
+    )
+    chance = Totals.model_construct(food_per_1k_steps=100.0, poison_per_1k_steps=50.0)
+    cells = phase.cells([(-1.0, 0.5), (2.0, 1.0)], watch, [1000, 2000], chance, (1.0, -2.0))
+    assert [(cell.poison_reward, cell.distance, cell.steps) for cell in cells] == [
+        (-1.0, 0.5, 1000),
+        (-1.0, 0.5, 2000),
+        (2.0, 1.0, 1000),
+        (2.0, 1.0, 2000),
+    ]
+    early, late, other, nothing = cells
+    assert early.overall_efficiency.value == pytest.approx(2 / 3)
+    assert early.selectivity.value == pytest.approx(0.5)  # as often as they lie there
+    assert late.overall_efficiency.value == pytest.approx(1 / 2)
+    assert late.selectivity.value == pytest.approx(0.001 / (0.001 + 0.002))
+    assert other.overall_efficiency.value == pytest.approx(1 / 2)
+    assert nothing.overall_efficiency.value is None and nothing.selectivity.value is None
+    # Deaths are of each cell's own two runs: (.01 + .03) / 2 and (.06 + .08) / 2.
+    assert early.deaths_per_1k_steps.value == pytest.approx(20)
+    assert nothing.deaths_per_1k_steps.value == pytest.approx(70)
+    assert early.deaths_per_1k_steps.n == 2
+    # The first run falls from -50 to -90 and the second from -50 to -70.
+    assert early.drop.value is None
+    assert late.drop.value == pytest.approx(30) and nothing.drop.value == pytest.approx(0)
+    for cell, food, poison, measured in (
+        (early, 0.1, 0.05, early.reward_correlation_random),
+        (other, 0.1, 0.05, other.reward_correlation_random),
+        (late, 0.1, 0.1, late.reward_correlation_trained),
+        (other, 0.02, 0.02, other.reward_correlation_trained),
+    ):
+        steps = ["food"] * round(1000 * food) + ["poison"] * round(1000 * poison)
+        steps += ["none"] * (1000 - len(steps))
+        own = [{"food": 1.0, "poison": cell.poison_reward, "none": 0.0}[step] for step in steps]
+        true = [{"food": 1.0, "poison": -2.0, "none": 0.0}[step] for step in steps]
+        assert measured.value == pytest.approx(np.corrcoef(own, true)[0, 1], rel=1e-5)
+    assert nothing.reward_correlation_trained.value is None
+
+
 # ---- warnings -----------------------------------------------------------------------------------
 
 
@@ -110,10 +190,10 @@ def test_cells_that_rest_on_too_little_are_named():
 
 
 def test_reward_correlation_by_hand():
-    # Food on one step of four, poison on one of four: pays (0, 1, -1) and (0, 1, 1) are unrelated.
+    # Food on one step of four, poison on one of four: rewards (0, 1, -1) and (0, 1, 1) are unrelated.
     assert phase.reward_correlation(0.25, 0.25, (1, 1), (1, -1)) == pytest.approx(0)
     assert phase.reward_correlation(0.3, 0.1, (1, -2), (2, -4)) == pytest.approx(1)
-    # Without poison eaten, whatever it pays can't show.
+    # Without poison eaten, whatever its reward can't show.
     assert phase.reward_correlation(0.3, 0, (1, 5), (1, -2)) == pytest.approx(1)
     assert phase.reward_correlation(0, 0, (1, 5), (1, -2)) is None
 

@@ -1,0 +1,39 @@
+"""The settings as Hydra composes them and as Python gives them."""
+
+import hydra
+import pytest
+from omegaconf import OmegaConf
+
+from goodharts_jax.settings import read
+
+
+@pytest.fixture
+def plain():
+    with hydra.initialize_config_module("conf.goodhart", version_base="1.3"):
+        return OmegaConf.to_container(hydra.compose("config"), resolve=True)
+
+
+def test_without_another_world_modes_are_judged_where_they_were_trained(plain):
+    settings = read(plain)
+    assert settings.evaluation_world == settings.world
+    # What is kept beside a run says so, and is read back alike.
+    kept = settings.model_dump(mode="json")
+    assert kept["evaluation_world"] == kept["world"]
+    assert read(kept) == settings
+
+
+def test_another_world_is_given_with_its_settings(plain):
+    plain["evaluation"]["world"] = "larger"
+    with pytest.raises(ValueError, match=r"evaluation\.world=larger: give its settings as"):
+        read(plain)
+    plain["evaluation_world"] = plain["world"] | {"size": 200}
+    settings = read(plain)
+    assert settings.evaluation_world.size == 200 and settings.world.size == 100
+
+
+def test_a_bad_world_is_told_once(plain):
+    plain["world"]["size"] = 9
+    with pytest.raises(ValueError) as told:
+        read(plain)
+    assert str(told.value).startswith("world.size=9 is smaller than the view")
+    assert len(str(told.value).splitlines()) == 1
