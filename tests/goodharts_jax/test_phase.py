@@ -190,7 +190,7 @@ def test_cells_that_rest_on_too_little_are_named():
 
 
 def test_reward_correlation_by_hand():
-    # Food on one step of four, poison on one of four: rewards (0, 1, -1) and (0, 1, 1) are unrelated.
+    # Food on one step of four, poison on one: rewards (0, 1, -1) and (0, 1, 1) are unrelated.
     assert phase.reward_correlation(0.25, 0.25, (1, 1), (1, -1)) == pytest.approx(0)
     assert phase.reward_correlation(0.3, 0.1, (1, -2), (2, -4)) == pytest.approx(1)
     # Without poison eaten, whatever its reward can't show.
