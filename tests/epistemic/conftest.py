@@ -105,7 +105,7 @@ def small_domain() -> Domain:
             (f"p{i}", "badge", f"k{2 * i + 1}"),
             (f"p{i}", "knows", f"p{(i + 1) % STAFF}"),
             (f"p{i}", "age", literal(20 + i)),
-            (f"p{i}", "desk", literal(10 + i)),
+            (f"p{i}", "desk", literal(4 + i)),
             (f"p{i}", "joined", literal(1950 + i)),
             (f"p{i}", "left", literal(1955 + i)),
             (f"k{2 * i}", "colour", f"c{i % 3}"),

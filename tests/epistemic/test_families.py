@@ -68,7 +68,7 @@ def test_the_other_way_round_needs_a_rule_that_says_so(staff_sources):
 def test_what_a_rule_forbids_is_as_long_as_what_it_allows(staff, staff_sources):
     value = next(cell for cell in families(staff_sources, "age") if cell.family == "value")
     forbidden = [int(staff.graph.label(o)) for o in value.relations["q"].there.triples[:, 2]]
-    # Desks 10 to 33: those below the least age. Years of joining are longer and left out.
+    # Desks 4 to 27: those below the least age with as many digits as an age.
     assert sorted(forbidden) == list(range(10, 18))
     assert value.matched == "all"
 

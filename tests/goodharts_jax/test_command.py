@@ -45,7 +45,8 @@ class Command:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.environment = {k: v for k, v in os.environ.items() if k != "HYDRA_FULL_ERROR"}
+        usual = {k: v for k, v in os.environ.items() if k != "HYDRA_FULL_ERROR"}
+        self.environment = usual | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
     def start(self, *arguments: str) -> subprocess.Popen:
         everywhere = [f"compilation_cache={self.folder / 'compiled'}"]
