@@ -30,6 +30,11 @@ FULL = {
     "reward_correlation",
     "directions",
 }
+ROLES = {
+    "requires": "needed for a verdict",
+    "supports": "would support the thesis",
+    "falsifies": "would falsify it",
+}
 SHORT = {"performance", "survival", "consumption", "learning"}
 
 
@@ -202,7 +207,7 @@ def test_every_verdict_is_told_with_the_state_of_each_condition(
     told = [line for line in twin.splitlines() if re.search(r"\| (met|refuted|undet)", line)]
     assert len(rows) == len(told) == len(conditions) == 11
     for condition, row, line in zip(conditions, rows, told, strict=True):
-        cells = (f"{condition.name} {condition.wanted}", condition.role, condition.state)
+        cells = (f"{condition.name} {condition.wanted}", ROLES[condition.role], condition.state)
         assert all(cell in row and cell in line for cell in cells)
 
 
