@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import msgspec
 
@@ -28,6 +28,25 @@ class Statement(NamedTuple):
     pred: str
     obj: str
     holds: bool = True
+
+
+class Question(Protocol):
+    """What a judgement rests on: the part that a card and what systems are shown of it share."""
+
+    @property
+    def claim(self) -> Claim:
+        """What is asked."""
+        ...
+
+    @property
+    def stated(self) -> tuple[Statement, ...]:
+        """The facts as data."""
+        ...
+
+    @property
+    def axioms(self) -> tuple[str, ...]:
+        """Names of the constraints that the rules put into words."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

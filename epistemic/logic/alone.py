@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from epistemic.cards import Card
+from epistemic.cards import Question
 from epistemic.logic.compilation import Compiled, compile_oracle
 from epistemic.logic.constraints import Constraints
 from epistemic.logic.graph import TYPE, Graph, sorted_unique
@@ -242,7 +242,7 @@ class AloneJudge:
         return np.where(places[:, None] >= 0, clashes, -1).astype(np.int32)
 
     def kinds(self, alone: Alone) -> list[str]:
-        """Each card's kind, see `Card`."""
+        """Each card's kind, see `epistemic.cards.Card`."""
         # Where no rule is broken, at -1, the last of these stands until the next lines.
         kinds = np.array([*map(contradiction, self.names), ""], object)[alone.rule]
         kinds[alone.verdict == Verdict.UNKNOWN] = "U_absent"
@@ -298,7 +298,7 @@ def _side_by_side(rule_sets: Sequence[Constraints]) -> Constraints:
 
 
 def judge_cards(
-    cards: Sequence[Card], constraints: Constraints, oracle: Oracle | None = None
+    cards: Sequence[Question], constraints: Constraints, oracle: Oracle | None = None
 ) -> list[Verdict]:
     """Judge every card's claim from its own facts and rules.
 
@@ -329,7 +329,9 @@ def judge_cards(
     return [Verdict(verdict) for verdict in verdicts]
 
 
-def _by_length(cards: Sequence[Card], ids: np.ndarray) -> Iterator[tuple[list[int], CardArrays]]:
+def _by_length(
+    cards: Sequence[Question], ids: np.ndarray
+) -> Iterator[tuple[list[int], CardArrays]]:
     """Cards with equally many facts together, those without any left out.
 
     Args:

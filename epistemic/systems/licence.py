@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
-from epistemic.cards import Card
 from epistemic.logic.alone import judge_cards
 from epistemic.logic.constraints import Constraints
 from epistemic.logic.lookup import Verdict
@@ -26,8 +24,7 @@ class Context:
         self._oracle = oracle
 
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
-        # Judging reads the fields alone that a query shares with a card.
-        verdicts = judge_cards(cast(Sequence[Card], queries), self._constraints, self._oracle)
+        verdicts = judge_cards(queries, self._constraints, self._oracle)
         return (Response(_answer(verdict), confidence=1.0) for verdict in verdicts)
 
 
