@@ -4,7 +4,7 @@ from dataclasses import replace
 import jinja2
 import pytest
 
-from evidence import pages
+from evidence import Condition, pages, rule
 from evidence.measurement import Measurement
 
 EFFICIENCY = Measurement(0.99784, 0.99662, 0.99906, 5, "run", "t 95%")
@@ -105,17 +105,18 @@ def test_parts_show_a_verdict_and_where_results_come_from():
         "commit": None,
         "finished": "2026-01-01T00:00:00Z",
     }
-    thesis = {"verdict": "falsified", "deciding_condition": "gap < 0.1"}
+    against = Condition(name="gap", role="falsifies", wanted="< 0.1", state="met")
+    ruling = rule("Proxies hurt.", [against])
     page = rendered(
-        '{% import "parts.html" as parts %}{{ parts.verdict(thesis, "Proxies hurt.") }}'
+        '{% import "parts.html" as parts %}{{ parts.verdict(ruling) }}'
         '{{ parts.provenance(manifest) }}{% call parts.figure("<svg/>", "a curve") %}'
         "What {{ name }} shows.{% endcall %}",
-        thesis=thesis,
+        ruling=ruling,
         manifest=manifest,
         name="<it>",
     )
     assert 'class="verdict falsified"' in page and "Falsified" in page
-    assert "gap &lt; 0.1" in page
+    assert "gap &lt; 0.1" in page and "Proxies hurt." in page
     assert "installed from a package" in page and "7, 8" in page
     assert '<div role="img" aria-label="a curve"><svg/></div>' in page
     assert "What &lt;it&gt; shows." in page

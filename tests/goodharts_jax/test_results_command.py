@@ -3,7 +3,7 @@
 import pytest
 
 import evidence
-from evidence.runtime import files
+from evidence.runtime import files, sweeps
 from experiments import results as command
 
 
@@ -33,13 +33,13 @@ def test_one_folder_is_shown_and_drawn_again(results, change, tmp_path, capsys, 
         verification={},
         logrank=(),
     )
-    command.main([written(tmp_path, bare)])
+    command.main([written(tmp_path, bare), "--all"])
     shown = capsys.readouterr().out
     measured = results.modes["proxy"].intervals.deaths_per_1k_steps
     proxy = shown[shown.index("modes.proxy") :]
     line = next(row for row in proxy.splitlines() if "deaths_per_1k_steps" in row)
     assert f"{measured.value:.0f} [{measured.low:.0f}, {measured.high:.0f}]" in line
-    assert "3 × run" in line and "supported: " in shown
+    assert "3 × run" in line and "Supported: " in shown
     assert (tmp_path / "report.html").exists() and (tmp_path / "figures" / "survival.svg").exists()
 
 
@@ -47,7 +47,7 @@ def test_two_folders_stand_side_by_side(results, part, tmp_path, capsys, monkeyp
     monkeypatch.setenv("COLUMNS", "200")
     small = written(tmp_path / "small", part(results, ["proxy"], [42], world={"size": 50}))
     large = written(tmp_path / "large", part(results, ["proxy"], [42], world={"size": 100}))
-    command.main([small, large])
+    command.main([small, large, "--all"])
     lines = capsys.readouterr().out.splitlines()
     (size,) = [line for line in lines if "world.size" in line]
     assert size.split()[1:-1] == ["world.size", "│", "50", "│", "100"]
@@ -62,7 +62,7 @@ def test_a_multirun_is_joined_in_its_folder(sweep, tmp_path, capsys):
         written(tmp_path / name, job)
     command.main([str(tmp_path)])
     assert "6 jobs joined" in capsys.readouterr().out
-    assert len(command._jobs(tmp_path)) == 6  # the joined result is not a job
+    assert len(sweeps.jobs(tmp_path).done) == 6  # the joined result is not a job
     joined = evidence.load(tmp_path)
     assert joined.manifest.joined == tuple(sorted(sweep))
     assert joined.thesis.verdict == "supported"
