@@ -24,9 +24,10 @@ from rdflib.namespace import OWL, RDF, RDFS, SH
 from benchmarks.timing import save
 from epistemic.decks.synthetic import make_synthetic
 from epistemic.logic.constraints import read_constraints
-from epistemic.logic.graph import TYPE, Graph, literal, rdflib_term
+from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.lookup import Verdict, contains
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.terms import literal, rdflib_term
 
 X = "http://x/"
 PREFIXES = """

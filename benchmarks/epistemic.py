@@ -1,10 +1,10 @@
-"""The rows of the README: every system on both domains, from the recorded replies that ship.
+"""The tables of docs/results/epistemic.md: every system on both domains, from replies that ship.
 
 Each domain four times: with every system, the model held to the three words; the model's systems
 alone, free to say what they like; the licence alone, on ten times as many cards, while its graph
 gets worse; and the two systems that the thesis compares, on as many cards as its verdict needs, and
 on cards that only the graph settles. Writes into benchmarks/results/epistemic/ the results of each,
-the two domains compared, the README's tables and the figures of graph quality.
+the two domains compared, these tables as text and the figures of graph quality.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ import rdflib
 from epistemic.cards import write_cards
 from epistemic.decks.deck import CardSettings, make_cards
 from epistemic.decks.synthetic import BASE, make_synthetic, synthetic_domain
-from epistemic.logic.graph import Graph, literal, rdflib_term, split_literal
+from epistemic.logic.graph import Graph
 from epistemic.logic.lookup import contains
 from epistemic.logic.oracle import LARGEST_BATCH, Oracle
+from epistemic.logic.terms import literal, rdflib_term, split_literal
 from evidence.results import Manifest
 from evidence.runtime.files import write_json
 

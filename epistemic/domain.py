@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,37 +11,24 @@ import pyshacl
 import rdflib
 from omegaconf import OmegaConf
 from pydantic import Field
-from rdflib.namespace import XSD
 
 import epistemic.data
 from epistemic.logic.compilation import with_vocabulary
-from epistemic.logic.constraints import (
-    Constraint,
-    Constraints,
-    inverse_name,
-    read_constraints,
-    symmetric_name,
-)
+from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
-from epistemic.logic.graph import LABEL, TYPE, Graph, rdflib_term, read_graph, split_literal
+from epistemic.logic.english import article, iri_words, number_text
+from epistemic.logic.graph import LABEL, TYPE, Graph, read_graph
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.terms import last_segment, rdflib_term
+from epistemic.predicates import (
+    Predicate,
+    PredicateSettings,
+    class_rules,
+    default_predicate,
+    in_words,
+    term_name,
+)
 from evidence.runtime.config import Settings, build, settings_folder
-
-
-class PredicateSettings(Settings):
-    """How one predicate is spoken of; see conf/epistemic/domain/countries.yaml.
-
-    In templates, {s} is the subject and {o} the object. What is left empty is made from the label.
-    """
-
-    iri: str
-    label: str = ""
-    unit: str = ""
-    complete: bool = False
-    questions: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
-    denials: tuple[str, ...] = ()
-    rules: dict[str, str] = Field(default_factory=dict)
 
 
 class DomainSettings(Settings):
@@ -61,32 +46,6 @@ class DomainSettings(Settings):
     attribution: str = ""
     classes: dict[str, str] = Field(default_factory=dict)
     predicates: dict[str, PredicateSettings] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Predicate:
-    """A predicate in words.
-
-    Attributes:
-      name: short, as in `cards.predicates`.
-      iri: of the predicate.
-      label: as in "the capital of".
-      unit: follows a number.
-      complete: whether what the graph doesn't state is false (so that it may be denied in a fact;
-        verdicts stay open-world).
-      questions, facts, denials: templates with {s} and {o}.
-      rules: (sentence, names of the constraints that it puts into words), of this predicate.
-    """
-
-    name: str
-    iri: str
-    label: str
-    unit: str
-    complete: bool
-    questions: tuple[str, ...]
-    facts: tuple[str, ...]
-    denials: tuple[str, ...]
-    rules: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +75,8 @@ class Domain:
 
     @cached_property
     def by_iri(self) -> dict[str, Predicate]:
-        found = {predicate.iri: predicate for predicate in self.predicates.values()}
-        return {**found, TYPE: self.type}
+        """IRI of a predicate -> its words; being of a class is among them."""
+        return {**{p.iri: p for p in self.predicates.values()}, TYPE: self.type}
 
     @cached_property
     def type(self) -> Predicate:
@@ -131,12 +90,12 @@ class Domain:
             questions=("Is {s} {o}?", "Is it true that {s} is {o}?", "Does {s} count as {o}?"),
             facts=("{s} is {o}.", "It is known that {s} is {o}.", "{s} counts as {o}."),
             denials=("{s} is not {o}.", "It is not true that {s} is {o}."),
-            rules=_class_rules(self.constraints, self.class_name),
+            rules=class_rules(self.constraints, self.class_name),
         )
 
     def name_of(self, term: str, unit: str = "") -> str:
         """What a sentence calls a term: its label, or a number with its unit."""
-        return _name_in(self.graph, term, unit)
+        return term_name(self.graph, term, unit)
 
     def object_name(self, predicate: Predicate, term: str) -> str:
         """What a sentence of the predicate calls its object."""
@@ -148,7 +107,7 @@ class Domain:
         """object[n]: `name_of` of each of the graph's terms, given as i32[n]."""
         names, numbers = self._labels[terms], ~self.graph.is_name[terms]
         distinct, places = np.unique(terms[numbers], return_inverse=True)
-        said = [_number_name(label, unit) for label in self._labels[distinct].tolist()]
+        said = [number_text(label, unit) for label in self._labels[distinct].tolist()]
         names[numbers] = np.array(said, object)[places]
         return names
 
@@ -166,8 +125,8 @@ class Domain:
 
     def class_name(self, iri: str) -> str:
         """A class with its article, such as "a body of water"."""
-        kind = self.classes.get(iri, _words(iri))
-        return f"{_article(kind)} {kind}"
+        name = self.classes.get(iri, iri_words(iri))
+        return f"{article(name)} {name}"
 
     def sentence(self, triple: tuple[str, str, str], holds: bool = True, template: int = 0) -> str:
         """One triple in one sentence, or its denial."""
@@ -217,7 +176,7 @@ def load_domain(settings: DomainSettings) -> Domain:
         require_triples(graph, constraints, predicate.iri, name)
     classes = dict(settings.classes)
     predicates = {
-        name: spoken(name, predicate, constraints, classes, graph)
+        name: in_words(name, predicate, constraints, classes, graph)
         for name, predicate in wanted.items()
     }
     return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
@@ -240,8 +199,8 @@ def find(name: str) -> Path:
 
 def require_triples(graph: Graph, constraints: Constraints, iri: str, name: str) -> None:
     """Raise where neither the predicate nor one that says the same has a triple."""
-    sayings = [graph.ids.get(same, -1) for same, _ in constraints.sayings(iri)]
-    if not np.isin(graph.triples[:, 1], sayings).any():
+    synonyms = [graph.ids.get(same, -1) for same, _ in constraints.synonyms(iri)]
+    if not np.isin(graph.triples[:, 1], synonyms).any():
         there = ", ".join(f"{p} ({n})" for p, n in predicate_counts(graph).items())
         raise ValueError(f"No triples found for predicate {name} ({iri}). There are: {there}")
 
@@ -249,8 +208,8 @@ def require_triples(graph: Graph, constraints: Constraints, iri: str, name: str)
 def predicate_counts(graph: Graph) -> dict[str, int]:
     """IRI of each predicate -> its number of triples, the most used first."""
     predicates, counts = np.unique(graph.triples[:, 1], return_counts=True)
-    found = {graph.terms[p]: int(n) for p, n in zip(predicates, counts, strict=True)}
-    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+    by_iri = {graph.terms[p]: int(n) for p, n in zip(predicates, counts, strict=True)}
+    return dict(sorted(by_iri.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int) -> Graph:
@@ -277,201 +236,8 @@ def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int)
 
 def _all_predicates(graph: Graph) -> dict[str, PredicateSettings]:
     """Every predicate of a graph, under its last segment; what only describes is left out."""
-    found: dict[str, PredicateSettings] = {}
+    predicates: dict[str, PredicateSettings] = {}
     for iri in predicate_counts(graph):
         if iri not in (TYPE, LABEL) and not iri.startswith("http://www.w3.org/"):
-            found.setdefault(_last_segment(iri), PredicateSettings(iri=iri))
-    return found
-
-
-def default_predicate(iri: str, functional: bool, label: str = "") -> Predicate:
-    """A predicate spoken of by its label alone; 'the' for one value, 'a' for several."""
-    label = label or _words(iri)
-    the = "the" if functional else _article(label)
-    return Predicate(
-        name=_last_segment(iri),
-        iri=iri,
-        label=label,
-        unit="",
-        complete=False,
-        questions=(
-            f"Is {{o}} {the} {label} of {{s}}?",
-            f"Does {{s}} have {{o}} as {the if not functional else 'its'} {label}?",
-            f"Is it true that {the} {label} of {{s}} is {{o}}?",
-        ),
-        facts=(
-            f"{{o}} is {the} {label} of {{s}}.",
-            f"{{s}} has {{o}} as {the if not functional else 'its'} {label}.",
-            f"{the.capitalize()} {label} of {{s}} is {{o}}.",
-        ),
-        denials=(
-            f"{{o}} is not {the} {label} of {{s}}.",
-            f"{{s}} does not have {{o}} as {the if not functional else 'its'} {label}.",
-            f"It is not true that {the} {label} of {{s}} is {{o}}.",
-        ),
-        rules=(),
-    )
-
-
-def spoken(
-    name: str,
-    settings: PredicateSettings,
-    constraints: Constraints,
-    classes: dict[str, str] | None = None,
-    graph: Graph | None = None,
-) -> Predicate:
-    """A predicate in words: the settings', and what they leave out made from its label.
-
-    The graph is where a rule that lists values finds their names.
-    """
-    default = default_predicate(
-        settings.iri, constraints.functional(settings.iri), settings.label or _split_camel(name)
-    )
-    words = Predicate(
-        name,
-        settings.iri,
-        default.label,
-        settings.unit,
-        settings.complete,
-        settings.questions or default.questions,
-        settings.facts or default.facts,
-        settings.denials or default.denials,
-        (),
-    )
-    rules = _rules(words, settings.rules, constraints, classes or {}, graph)
-    return Predicate(**{**words.__dict__, "rules": rules})
-
-
-def _rules(
-    predicate: Predicate,
-    sentences: dict[str, str],
-    constraints: Constraints,
-    classes: dict[str, str],
-    graph: Graph | None,
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Sentences for the constraints on a predicate that a card can rest on."""
-    rules: list[tuple[str, tuple[str, ...]]] = []
-    iri, label = predicate.iri, predicate.label
-    for rule in constraints.of(iri):
-        sentence = sentences.get(rule.kind) or _default_rule(rule, predicate, classes, graph)
-        if sentence:
-            rules.append((sentence, (rule.name, *_apart(rule, constraints))))
-    if iri in constraints.symmetric:
-        default = f"If one thing is {_article(label)} {label} of another, then so is the other."
-        rules.append((sentences.get("symmetric", default), (symmetric_name(iri),)))
-    for pair in sorted(constraints.inverse):
-        if iri in pair:
-            other = _words(pair[1] if pair[0] == iri else pair[0])
-            default = (
-                f"One thing has another as {_article(label)} {label} exactly when the other has "
-                f"it as {_article(other)} {other}."
-            )
-            rules.append((sentences.get("inverse", default), (inverse_name(*pair),)))
-    return tuple(rules)
-
-
-def _class_rules(
-    constraints: Constraints, say: Callable[[str], str]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Sentences that keep classes apart and order them."""
-    apart = [rule for rule in constraints.rules if rule.kind == "disjoint"]
-    names = sorted({name for rule in apart for name in (rule.predicate, *rule.value)})
-    rules: list[tuple[str, tuple[str, ...]]] = []
-    if len(apart) == len(names) * (len(names) - 1) // 2 > 1:
-        sentence = f"Nothing is more than one of these: {', '.join(map(say, names))}."
-        rules.append((sentence, tuple(rule.name for rule in apart)))
-    else:
-        for rule in apart:
-            sentence = f"Nothing is both {say(rule.predicate)} and {say(rule.value[0])}."
-            rules.append((sentence, (rule.name,)))
-    for child, parent in sorted(constraints.subclass):
-        rules.append((f"Whatever is {say(child)} is {say(parent)}.", ()))
-    return tuple(rules)
-
-
-def _apart(rule: Constraint, constraints: Constraints) -> tuple[str, ...]:
-    """For a rule on a class: the names of the constraints that keep other classes apart from it."""
-    if rule.kind != "class":
-        return ()
-    return tuple(
-        other.name
-        for other in constraints.rules
-        if other.kind == "disjoint" and rule.value[0] in (other.predicate, *other.value)
-    )
-
-
-# A list of more values than this isn't read out.
-_LONGEST_LIST = 12
-_INTEGER = str(XSD.integer)
-
-
-def _default_rule(
-    rule: Constraint, predicate: Predicate, classes: dict[str, str], graph: Graph | None
-) -> str:
-    label = predicate.label
-    if rule.kind == "max_count":
-        several = "one" if rule.value[0] == "1" else rule.value[0]
-        return f"Nothing has more than {several} {label}."
-    if rule.kind == "inverse_functional":
-        return f"Nothing is the {label} of more than one thing."
-    if rule.kind == "class":
-        kind = classes.get(rule.value[0], _words(rule.value[0]))
-        return (
-            f"Only {_article(kind)} {kind} can be {_article(label)} {label}, "
-            f"and nothing of another kind is {_article(kind)} {kind}."
-        )
-    if rule.kind == "less_than":
-        return f"The {label} of anything is less than its {_words(rule.value[0])}."
-    if rule.kind == "asymmetric":
-        return f"If one thing has another as {label}, then not the other way round."
-    if rule.kind == "irreflexive":
-        return f"Nothing is its own {label}."
-    if rule.kind == "datatype" and rule.value == (_INTEGER,):
-        return f"The {label} of anything is a whole number."
-    if rule.kind in _BOUND_WORDS:
-        bound = _name_in(None, rule.value[0], predicate.unit)
-        return f"The {label} of anything is {_BOUND_WORDS[rule.kind].format(bound)}."
-    if rule.kind == "in" and len(rule.value) <= _LONGEST_LIST:
-        names = sorted(_name_in(graph, value, predicate.unit) for value in rule.value)
-        return f"The {label} of anything is one of these: {', '.join(names)}."
-    return ""
-
-
-_BOUND_WORDS = {
-    "min_inclusive": "{} or more",
-    "min_exclusive": "more than {}",
-    "max_inclusive": "{} or less",
-    "max_exclusive": "less than {}",
-}
-
-
-def _name_in(graph: Graph | None, term: str, unit: str) -> str:
-    """What a sentence calls a term of the graph, or one that it hasn't heard of."""
-    parts = split_literal(term)
-    if parts is not None:
-        return _number_name(parts[0], unit)
-    place = graph.ids.get(term) if graph is not None else None
-    return graph.labels[place] if graph is not None and place is not None else _last_segment(term)
-
-
-def _number_name(lexical: str, unit: str) -> str:
-    """A literal's text, thousands of a number apart, with its unit."""
-    if len(lexical) > 3 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
-        lexical = f"{int(lexical):,}"
-    return f"{lexical} {unit}".rstrip()
-
-
-def _last_segment(iri: str) -> str:
-    return re.split(r"[#/]", iri.rstrip("/#"))[-1]
-
-
-def _split_camel(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
-
-
-def _words(iri: str) -> str:
-    return _split_camel(_last_segment(iri))
-
-
-def _article(word: str) -> str:
-    return "an" if word[:1].lower() in "aeiou" else "a"
+            predicates.setdefault(last_segment(iri), PredicateSettings(iri=iri))
+    return predicates

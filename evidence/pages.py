@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -16,8 +15,8 @@ from evidence.measurement import Measurement
 UNDEFINED = "–"
 """What a number that does not exist is printed as."""
 
-Quantity = Measurement | Mapping[str, Any] | float | None
-"""A Measurement, one read back from JSON (its fields by name), a plain number, or nothing."""
+Quantity = Measurement | float | None
+"""A Measurement, a plain number, or nothing."""
 
 
 def render(package: str, template: str, **context: Any) -> str:
@@ -98,16 +97,9 @@ def _number_parts(quantity: Quantity, digits: int | None) -> tuple[str, str]:
 
 
 def _ends(quantity: Quantity) -> tuple[float | None, float | None, float | None]:
-    if isinstance(quantity, Mapping):
-        quantity = _from_json(quantity)
     if isinstance(quantity, Measurement):
         return quantity.value, quantity.low, quantity.high
     return quantity, None, None
-
-
-def _from_json(fields: Mapping[str, Any]) -> Measurement:
-    """A Measurement from its fields by name, whatever else stands beside them."""
-    return Measurement(*(fields[name] for name in Measurement.__dataclass_fields__))
 
 
 def _interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
@@ -144,7 +136,6 @@ def _marked(context: EvalContext, quantity: Quantity, parts: tuple[str, str]) ->
         return " ".join(filter(None, parts))
     if not interval:
         return value
-    made = _from_json(quantity) if isinstance(quantity, Mapping) else quantity
-    assert isinstance(made, Measurement)
-    how = escape(f"{made.method}, {counted(made.n, made.unit)}")
+    assert isinstance(quantity, Measurement)
+    how = escape(f"{quantity.method}, {counted(quantity.n, quantity.unit)}")
     return Markup(f'<span title="{how}">{value} <span class="interval">{interval}</span></span>')

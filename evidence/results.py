@@ -83,9 +83,7 @@ class Manifest(Record):
     """Time in UTC."""
 
     @classmethod
-    def now(
-        cls, configuration: Mapping[str, Any] | BaseModel, seeds: Sequence[int], **more: Any
-    ) -> Self:
+    def now(cls, configuration: object, seeds: Sequence[int], **more: Any) -> Self:
         """The manifest of what has just been found.
 
         Args:
@@ -129,7 +127,7 @@ class Results(Record):
         return cls._read(path, _parsed(path))
 
     @classmethod
-    def _read(cls, path: Path, data: Mapping[str, Any]) -> Self:
+    def _read(cls, path: Path, data: object) -> Self:
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -195,7 +193,7 @@ def load(folder: str | Path) -> Results:
     raise ValueError(f"{path}: no experiment writes results with only {', '.join(data)}")
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> dict[str, object]:
     if not path.exists():
         raise FileNotFoundError(
             f"{path} does not exist; is {path.parent} the output folder of a run?"

@@ -248,9 +248,8 @@ def _draw_cells(
     """Where the eaten item reappears and where the dead agent is reborn.
 
     Both are exactly uniform: over the EMPTY cells that are not the agent's, then over those that
-    are EMPTY once the item is back. One stream of uniform cells serves both: the first that fits
-    the item is its, the next that fits the agent is its. The stream after a stopping time is as
-    fresh as the whole, so the two are independent.
+    are EMPTY once the item is back. One stream of uniform cells serves the item, then the agent:
+    after a stopping time it is as fresh as the whole, so the two are independent.
 
     Args:
       world: the rules.

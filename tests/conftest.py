@@ -3,8 +3,32 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+# Programs compiled by one worker, or by a command that a test runs, serve the others too.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache/tests"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+# The longest files, which a worker takes whole, come first, so that none is left for the end.
+_LONGEST = (
+    "goodharts_jax/test_command",
+    "goodharts_jax/test_training",
+    "kubku/test_command",
+    "kubku/test_protocol",
+    "test_package",
+    "experiments/test_command",
+)
+
+
+def pytest_collection_modifyitems(items):
+    def place(item):
+        found = [i for i, name in enumerate(_LONGEST) if name in str(item.path)]
+        return found[0] if found else len(_LONGEST)
+
+    items.sort(key=place)
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epistemic.data.make import BASE
-from epistemic.logic.graph import LABEL, TYPE, literal
+from epistemic.data.tables import BASE
+from epistemic.logic.graph import LABEL, TYPE
+from epistemic.logic.terms import literal
 from evidence.runtime.files import write_text
 
 

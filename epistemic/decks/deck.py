@@ -10,7 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from epistemic.cards import Card
-from epistemic.decks.drawing import Drawer
+from epistemic.decks.drawing import Drawer, Streams
+from epistemic.decks.families import cells_of, graph_cells
+from epistemic.decks.sources import Sources
 from epistemic.decks.wording import Wording
 from epistemic.domain import Domain
 from epistemic.logic.draws import Draws
@@ -57,10 +59,9 @@ def deck_graph(domain: Domain, settings: CardSettings) -> Graph:
 
     for stream, predicate in enumerate(domain.predicates.values()):
         mine = triples[:, 1] == ids.get(predicate.iri, -1)
-        kinds = {rule.kind for rule in domain.constraints.of(predicate.iri)}
         if domain.constraints.functional(predicate.iri):
             hidden |= withhold(100 + stream, mine, 0)
-        elif "inverse_functional" in kinds:
+        elif domain.constraints.inverse_functional(predicate.iri):
             hidden |= withhold(100 + stream, mine, 2)
     hidden |= withhold(99, _classes_to_spare(domain), 0)
     return domain.graph.without(hidden)
@@ -71,10 +72,10 @@ def _classes_to_spare(domain: Domain) -> np.ndarray:
     triples, ids = domain.graph.triples, domain.graph.ids
     needed = {name for rule in domain.constraints.rules for name in rule.classes}
     needed |= domain.constraints.complete
-    supers = domain.constraints.superclasses()
+    supers = domain.constraints.hierarchy.above
     classes = {
         ids[name]
-        for name in domain.constraints.disjoint_classes()
+        for name in domain.constraints.hierarchy.apart
         if name in ids and not needed & supers.get(name, {name})
     }
     spared = (triples[:, 1] == ids[TYPE]) & np.isin(triples[:, 2], sorted(classes))
@@ -91,22 +92,24 @@ def make_cards(domain: Domain, settings: CardSettings) -> Deck:
     Raises:
       ValueError: an unknown predicate, or a graph too small; says how many cards it could give.
     """
-    drawer = Drawer(domain, deck_graph(domain, settings), settings.seed)
-    predicates = drawer.predicates(settings.predicates)
-    cells = [cell for predicate in predicates for cell in drawer.cells_of(predicate)]
+    sources = Sources.of(domain, deck_graph(domain, settings))
+    streams = Streams.of(settings.seed)
+    drawer = Drawer(sources, streams)
+    predicates = sources.predicates(settings.predicates)
+    cells = [cell for one in predicates for cell in cells_of(sources, one, streams.names)]
     if not cells:
         raise ValueError(
             f"{domain.name}: no claim could be contradictory. A predicate must be a function "
             "(owl:FunctionalProperty, sh:maxCount 1) or complete, and its subjects need a second "
             "predicate for the other facts of a card"
         )
-    batches = drawer.draw(cells, settings.per_type, "cards.per_type")
+    drawn = [drawer.draw(cells, settings.per_type)]
     if settings.needs_graph:
-        apart = [cell for predicate in predicates for cell in drawer.graph_cells(predicate)]
-        batches += drawer.draw(apart, settings.needs_graph, "cards.needs_graph")
-    wording = Wording(domain, settings.seed)
-    cards = wording.cards(batches, drawer.alone, drawer.known)
-    return Deck(cards, drawer.deck, counts(cards, domain))
+        apart = [cell for one in predicates for cell in graph_cells(sources, one, streams.names)]
+        number, taken = settings.needs_graph, drawn[0].taken
+        drawn.append(drawer.draw(apart, number, "needs_graph", taken))
+    cards = Wording(domain, settings.seed).cards(drawn, sources.known)
+    return Deck(cards, sources.graph, counts(cards, domain))
 
 
 def counts(cards: Sequence[Card], domain: Domain) -> dict[str, dict[str, int]]:

@@ -12,7 +12,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from epistemic.cards import Card
 from epistemic.logic.draws import Draws
+from epistemic.results import LeakageAudit
 from evidence.stats import wilson
 
 GOLDS = ("NO", "UNKNOWN", "YES")
@@ -101,11 +101,11 @@ class SurfaceClassifier:
         """f64[N, 3]: probability of NO, UNKNOWN and YES."""
         forms = self._words.transform([_form(card) for card in cards])
         table = sparse.hstack([forms, sparse.csr_matrix([_counts(card) for card in cards])])
-        found = self._model.predict_proba(self._scale.transform(table))
+        given = self._model.predict_proba(self._scale.transform(table))
         columns = [
             list(self._model.classes_).index(g) if g in self._model.classes_ else -1 for g in GOLDS
         ]
-        return np.stack([found[:, c] if c >= 0 else np.zeros(len(cards)) for c in columns], axis=1)
+        return np.stack([given[:, c] if c >= 0 else np.zeros(len(cards)) for c in columns], axis=1)
 
 
 class _CountsClassifier:
@@ -135,15 +135,8 @@ def published_rule(card: Card) -> str:
     return "UNKNOWN"
 
 
-def audit(cards: Sequence[Card], seed: int = 0) -> dict[str, Any]:
-    """Audit a deck; of a large one, a sample of 20,000 cards.
-
-    Returns:
-      cards: how many were looked at; chance: the share of the commonest gold; accuracy: by
-      classifier, cross-validated, as a Measurement; allowed: chance + 0.05; refused: whether a
-      classifier is above that and, beyond the noise of a small deck, above chance; undecided:
-      whether one is above it within that noise; seconds.
-    """
+def audit(cards: Sequence[Card], seed: int = 0) -> LeakageAudit:
+    """Audit a deck; of a large one, a sample of 20,000 cards."""
     start = time.perf_counter()
     if len(cards) > LARGEST_SAMPLE:
         rows = Draws(seed, stream=7).order(len(cards))[:LARGEST_SAMPLE]
@@ -160,23 +153,21 @@ def audit(cards: Sequence[Card], seed: int = 0) -> dict[str, Any]:
         name: wilson(int((guess == golds).sum()), len(cards), unit="card")
         for name, guess in guesses.items()
     }
-    refused = any(
-        found.value is not None
-        and found.low is not None
-        and found.value > chance + MARGIN
-        and found.low > chance
-        for found in accuracy.values()
+    above = [
+        share
+        for share in accuracy.values()
+        if share.value is not None and share.value > chance + MARGIN
+    ]
+    refused = any(share.low is not None and share.low > chance for share in above)
+    return LeakageAudit(
+        cards=len(cards),
+        chance=chance,
+        allowed=chance + MARGIN,
+        accuracy=accuracy,
+        refused=refused,
+        undecided=bool(above) and not refused,
+        seconds=time.perf_counter() - start,
     )
-    above = any(a.value is not None and a.value > chance + MARGIN for a in accuracy.values())
-    return {
-        "cards": len(cards),
-        "chance": chance,
-        "allowed": chance + MARGIN,
-        "accuracy": accuracy,
-        "refused": refused,
-        "undecided": above and not refused,
-        "seconds": time.perf_counter() - start,
-    }
 
 
 def _cross_validated(cards: Sequence[Card], golds: np.ndarray, seed: int) -> dict[str, np.ndarray]:

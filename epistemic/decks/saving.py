@@ -13,7 +13,7 @@ from epistemic.domain import Domain
 from epistemic.logic.alone import judge_cards
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
-from epistemic.results import CardCounts, KnowledgeGraph, LeakageAudit
+from epistemic.results import CardCounts, KnowledgeGraph
 from epistemic.results import Deck as About
 from evidence.runtime.files import write_json
 
@@ -66,7 +66,7 @@ def save_deck(deck: Deck, domain: Domain, folder: Path, name: str) -> Sequence[P
     Raises:
       ValueError: the cards' form tells their answers; both files are written all the same.
     """
-    leakage, constraints = LeakageAudit(**audit(deck.cards)), domain.constraints
+    leakage, constraints = audit(deck.cards), domain.constraints
     by_pyshacl = 0
     if len(constraints.slow):
         judged = Oracle(deck.graph, constraints).judge([card.claim for card in deck.cards])

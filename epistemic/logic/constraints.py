@@ -17,67 +17,28 @@ Reading, as RDF sources mean it and as the oracle and `Constraints.as_shacl` bot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import permutations
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import rdflib
-from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, RDFS, SH
 from rdflib.plugins.sparql import prepareQuery
 from rdflib.plugins.sparql.algebra import traverse
 
-from epistemic.logic.graph import parse_triples, rdflib_term, term_text
+from epistemic.logic.graph import parse_triples
+from epistemic.logic.hierarchy import Hierarchy
+from epistemic.logic.kinds import KINDS, Constraint, constraint_name
+from epistemic.logic.terms import rdflib_term, term_text
 
-BOUNDS = ("min_inclusive", "min_exclusive", "max_inclusive", "max_exclusive")
-_VALUE_PARAMETERS = {
-    SH["class"]: "class",
-    SH.datatype: "datatype",
-    SH["in"]: "in",
-    SH.minInclusive: "min_inclusive",
-    SH.minExclusive: "min_exclusive",
-    SH.maxInclusive: "max_inclusive",
-    SH.maxExclusive: "max_exclusive",
-    SH.maxCount: "max_count",
-    SH.lessThan: "less_than",
-}
+_PARAMETERS = {kind.parameter: kind for kind in KINDS.values() if kind.parameter is not None}
 # Parameters that adding a triple can't break, or that break nothing.
 _HARMLESS = {
     SH.path, SH.minCount, SH.name, SH.description, SH.message, SH.severity, SH.order, SH.group,
     SH.defaultValue, RDF.type, RDFS.label, RDFS.comment, SH.deactivated,
 }  # fmt: skip
 _TARGETS = {SH.targetClass, SH.targetNode, SH.targetSubjectsOf}
-
-
-@dataclass(frozen=True, order=True)
-class Constraint:
-    """One thing that a graph may not say.
-
-    Attributes:
-      kind: max_count, class, datatype, in, min_inclusive, min_exclusive, max_inclusive,
-        max_exclusive, less_than, inverse_functional, asymmetric, irreflexive, disjoint or
-        negative.
-      predicate: IRI of the property; of the class for disjoint.
-      value: by kind: the limit, the class or datatype, the members, the bound as a literal, the
-        greater property, the disjoint class, the (subject, object) of a negative assertion.
-      classes: the constraint holds for members of any of these classes;
-      nodes: and for these terms. Both empty: for every subject.
-    """
-
-    kind: str
-    predicate: str
-    value: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """A readable, unique name, such as `max_count(capital, 1)`."""
-        subject = _short(self.predicate)
-        detail = ", ".join([subject, *(_short(value) for value in self.value)])
-        where = ", ".join(_short(term) for term in (*self.classes, *self.nodes))
-        return f"{self.kind}({detail})" + (f" of {where}" if where else "")
 
 
 @dataclass(frozen=True)
@@ -103,23 +64,29 @@ class Constraints:
     slow: rdflib.Graph = field(default_factory=rdflib.Graph, compare=False)
     slow_terms: frozenset[str] | None = frozenset()
 
-    def superclasses(self) -> dict[str, frozenset[str]]:
-        """Each class of the hierarchy with all that it is a subclass of, itself included."""
-        parents: dict[str, set[str]] = {}
-        for child, parent in self.subclass:
-            parents.setdefault(child, set()).add(parent)
-            parents.setdefault(parent, set())
-        closed = {}
-        for start in parents:
-            seen, open_ = {start}, [start]
-            while open_:
-                for parent in parents[open_.pop()] - seen:
-                    seen.add(parent)
-                    open_.append(parent)
-            closed[start] = frozenset(seen)
-        return closed
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """Which classes lie above which, and which are disjoint."""
+        disjoint = [pair for rule in self.rules for pair in rule.disjoint_pairs]
+        return Hierarchy.of(self.subclass, disjoint, self.complete)
 
-    def sayings(self, predicate: str) -> list[tuple[str, bool]]:
+    @property
+    def reversible(self) -> set[str]:
+        """IRIs of the properties that are symmetric or have an inverse."""
+        return {*self.symmetric, *(p for pair in self.inverse for p in pair)}
+
+    @property
+    def vocabulary(self) -> set[str]:
+        """IRIs of the properties and classes that they speak of, targets apart."""
+        classes = {name for pair in self.subclass for name in pair}
+        return self.reversible.union(classes, *(rule.vocabulary for rule in self.rules))
+
+    @property
+    def mentioned(self) -> set[str]:
+        """All terms that they name, as a graph's table has them."""
+        return self.vocabulary.union(*(rule.mentioned for rule in self.rules))
+
+    def synonyms(self, predicate: str) -> list[tuple[str, bool]]:
         """Every (property, swapped) that says the same as the property, itself first.
 
         (q, True) stands for: (s, predicate, o) says what (o, q, s) says.
@@ -128,31 +95,19 @@ class Constraints:
         for p, q in self.inverse:
             flips.setdefault(p, set()).add(q)
             flips.setdefault(q, set()).add(p)
-        found = [(predicate, False)]
-        for name, swapped in found:
+        same = [(predicate, False)]
+        for name, swapped in same:
             fresh = [(other, not swapped) for other in sorted(flips.get(name, ()))]
-            found += [saying for saying in fresh if saying not in found]
-        return found
-
-    def disjoint_classes(self) -> dict[str, frozenset[str]]:
-        """Class -> classes declared disjoint with it or with one of its superclasses."""
-        direct: dict[str, set[str]] = {}
-        for rule in self.rules:
-            if rule.kind == "disjoint":
-                direct.setdefault(rule.predicate, set()).add(rule.value[0])
-                direct.setdefault(rule.value[0], set()).add(rule.predicate)
-        supers = self.superclasses()
-        return {
-            name: frozenset().union(*(direct.get(s, ()) for s in supers.get(name, {name})))
-            for name in {*direct, *supers}
-        }
+            same += [synonym for synonym in fresh if synonym not in same]
+        return same
 
     def functional(self, predicate: str) -> bool:
         """Whether every subject has at most one value of the property."""
-        return any(
-            rule.kind == "max_count" and rule.predicate == predicate and rule.value == ("1",)
-            for rule in self.rules
-        )
+        return any(rule.allows_one_value for rule in self.of(predicate))
+
+    def inverse_functional(self, predicate: str) -> bool:
+        """Whether every value of the property has at most one subject."""
+        return any(rule.allows_one_subject for rule in self.of(predicate))
 
     def of(self, predicate: str) -> list[Constraint]:
         """The constraints on a property, those of its inverses left out."""
@@ -167,9 +122,7 @@ class Constraints:
         """
         wanted = set(names)
         return Constraints(
-            tuple(
-                replace(rule, classes=(), nodes=()) for rule in self.rules if rule.name in wanted
-            ),
+            tuple(rule.for_everyone() for rule in self.rules if rule.name in wanted),
             frozenset(p for p in self.symmetric if symmetric_name(p) in wanted),
             frozenset(pair for pair in self.inverse if inverse_name(*pair) in wanted),
             self.subclass,
@@ -181,18 +134,17 @@ class Constraints:
         To be run on a graph that is closed under symmetry, inverses and subclasses.
         """
         shapes = rdflib.Graph()
-        disjoint = self.disjoint_classes()
         for rule in self.rules:
-            _write_shape(shapes, rule, disjoint, self.complete)
+            rule.write(shapes, self.hierarchy)
         return shapes
 
 
 def symmetric_name(predicate: str) -> str:
-    return f"symmetric({_short(predicate)})"
+    return constraint_name("symmetric", (predicate,))
 
 
 def inverse_name(first: str, second: str) -> str:
-    return f"inverse({_short(first)}, {_short(second)})"
+    return constraint_name("inverse", (first, second))
 
 
 def read_constraints(
@@ -214,7 +166,7 @@ def read_constraints(
             source.add(tuple(map(rdflib_term, triple)))  # type: ignore[arg-type]
     if turtle is not None:
         source.parse(data=turtle, format="turtle")
-    rules = set(_owl_rules(source))
+    rules = {rule for kind in KINDS.values() for rule in kind.read_axioms(source)}
     slow = rdflib.Graph()
     for shape in sorted(_shapes(source), key=str):
         compiled = _compile_shape(source, shape)
@@ -237,91 +189,96 @@ def read_constraints(
     )
 
 
-def _owl_rules(source: rdflib.Graph) -> Iterable[Constraint]:
-    for kind, owl_class in [
-        ("max_count", OWL.FunctionalProperty),
-        ("inverse_functional", OWL.InverseFunctionalProperty),
-        ("asymmetric", OWL.AsymmetricProperty),
-        ("irreflexive", OWL.IrreflexiveProperty),
-    ]:
-        for p in source.subjects(RDF.type, owl_class):
-            yield Constraint(kind, str(p), ("1",) if kind == "max_count" else ())
-    pairs = [*source.subject_objects(OWL.disjointWith)]
-    for group in source.objects(None, OWL.members):
-        pairs += permutations(Collection(source, group), 2)
-    for first, second in pairs:
-        yield Constraint("disjoint", *_disjoint(str(first), str(second)))
-    for assertion in source.subjects(RDF.type, OWL.NegativePropertyAssertion):
-        parts = [
-            source.value(assertion, OWL.sourceIndividual),
-            source.value(assertion, OWL.assertionProperty),
-            source.value(assertion, OWL.targetIndividual)
-            or source.value(assertion, OWL.targetValue),
-        ]
-        if None in parts:
-            raise ValueError(
-                f"negative assertion {assertion}: it needs owl:sourceIndividual, "
-                "owl:assertionProperty and owl:targetIndividual or owl:targetValue"
-            )
-        subject, predicate, thing = map(term_text, parts)
-        yield Constraint("negative", predicate, (subject, thing))
-
-
-def _disjoint(first: str, second: str) -> tuple[str, tuple[str]]:
-    low, high = sorted((first, second))
-    return low, (high,)
-
-
 def _shapes(source: rdflib.Graph) -> set[rdflib.term.Node]:
     """Shapes with a target or a class of their own; those nested in others come with them."""
     nested = set(source.objects(None, SH.property)) | set(source.objects(None, SH.node))
-    found = set()
+    shapes = set(source.subjects(RDF.type, SH.NodeShape))
     for predicate in (*_TARGETS, SH.targetObjectsOf, SH.target, SH.property, SH.sparql):
-        found |= set(source.subjects(predicate))
-    found |= set(source.subjects(RDF.type, SH.NodeShape))
-    return {shape for shape in found if shape not in nested or _has_target(source, shape)}
+        shapes |= set(source.subjects(predicate))
+    return {shape for shape in shapes if shape not in nested or _has_target(source, shape)}
 
 
 def _has_target(source: rdflib.Graph, shape: rdflib.term.Node) -> bool:
     return any((shape, target, None) in source for target in _TARGETS)
 
 
+@dataclass(frozen=True)
+class _Targets:
+    """What a shape looks at: members of classes, terms, subjects of properties."""
+
+    classes: tuple[str, ...]
+    nodes: tuple[str, ...]
+    subjects_of: frozenset[rdflib.term.Node]
+
+    @classmethod
+    def of(cls, source: rdflib.Graph, shape: rdflib.term.Node) -> _Targets:
+        classes = sorted(map(str, source.objects(shape, SH.targetClass)))
+        if (shape, RDF.type, RDFS.Class) in source or (shape, RDF.type, OWL.Class) in source:
+            classes.append(str(shape))
+        return cls(
+            tuple(classes),
+            tuple(sorted(map(term_text, source.objects(shape, SH.targetNode)))),
+            frozenset(source.objects(shape, SH.targetSubjectsOf)),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.classes or self.nodes or self.subjects_of)
+
+    def fit(self, path: rdflib.term.Node) -> bool:
+        """Whether a constraint on the path can have them."""
+        if self.subjects_of and (self.classes or self.nodes):
+            return False
+        return not (self.subjects_of - {path})
+
+
 def _compile_shape(source: rdflib.Graph, shape: rdflib.term.Node) -> list[Constraint] | None:
     """The shape as constraints, or None where any part of it needs pySHACL."""
     if _is_deactivated(source, shape):
         return []
-    classes = sorted(map(str, source.objects(shape, SH.targetClass)))
-    if (shape, RDF.type, RDFS.Class) in source or (shape, RDF.type, OWL.Class) in source:
-        classes.append(str(shape))
-    nodes = sorted(map(term_text, source.objects(shape, SH.targetNode)))
-    subjects_of = set(source.objects(shape, SH.targetSubjectsOf))
-    parts = [shape] if (shape, SH.path, None) in source else [*source.objects(shape, SH.property)]
-    own = set(source.predicates(shape)) - _TARGETS - {SH.property} - _HARMLESS
-    if parts != [shape] and own:
-        return None
+    targets = _Targets.of(source, shape)
+    parts = [shape]
+    if (shape, SH.path, None) not in source:
+        parts = [*source.objects(shape, SH.property)]
+        if set(source.predicates(shape)) - _TARGETS - {SH.property} - _HARMLESS:
+            return None
     rules: list[Constraint] = []
     for part in parts:
-        path = source.value(part, SH.path)
         if part != shape and _is_deactivated(source, part):
             continue
-        if not isinstance(path, rdflib.URIRef) or path == RDF.type:
+        ignored = _HARMLESS | _TARGETS if part == shape else _HARMLESS
+        compiled = _compile_part(source, part, targets, ignored)
+        if compiled is None:
             return None
-        if subjects_of - {path} or (subjects_of and (classes or nodes)):
-            return None
-        for parameter, value in source.predicate_objects(part):
-            if parameter in _VALUE_PARAMETERS:
-                kind = _VALUE_PARAMETERS[rdflib.URIRef(str(parameter))]
-                values = Collection(source, value) if kind == "in" else [value]
-                detail = tuple(sorted(map(term_text, values)))
-                if kind == "max_count":
-                    detail = (str(int(str(value))),)
-                    if detail == ("0",):
-                        return None
-                rules.append(Constraint(kind, str(path), detail, tuple(classes), tuple(nodes)))
-            elif parameter not in _HARMLESS and not (part == shape and parameter in _TARGETS):
+        rules += compiled
+    return rules if targets else []
+
+
+def _compile_part(
+    source: rdflib.Graph,
+    part: rdflib.term.Node,
+    targets: _Targets,
+    ignored: Set[rdflib.term.Node],
+) -> list[Constraint] | None:
+    """A property shape as constraints, or None where any part of it needs pySHACL.
+
+    Args:
+      source: where it is described.
+      part: the shape.
+      targets: what it looks at.
+      ignored: parameters that ask nothing.
+    """
+    path = source.value(part, SH.path)
+    if not isinstance(path, rdflib.URIRef) or path == RDF.type or not targets.fit(path):
+        return None
+    rules = []
+    for parameter, value in source.predicate_objects(part):
+        if kind := _PARAMETERS.get(rdflib.URIRef(str(parameter))):
+            detail = kind.read_value(source, value)
+            if detail is None:
                 return None
-    if not (classes or nodes or subjects_of):
-        return []
+            rules.append(kind(str(path), detail, targets.classes, targets.nodes))
+        elif parameter not in ignored:
+            return None
     return rules
 
 
@@ -331,21 +288,21 @@ def _is_deactivated(source: rdflib.Graph, shape: rdflib.term.Node) -> bool:
 
 def _description(source: rdflib.Graph, node: rdflib.term.Node) -> rdflib.Graph:
     """The triples of a node and of all that it leads to, prefixes of queries included."""
-    found, open_, seen = rdflib.Graph(), [node], {node}
-    while open_:
-        for triple in source.triples((open_.pop(), None, None)):
-            found.add(triple)
+    described, waiting, seen = rdflib.Graph(), [node], {node}
+    while waiting:
+        for triple in source.triples((waiting.pop(), None, None)):
+            described.add(triple)
             target = triple[2]
             follow = isinstance(target, rdflib.BNode) or triple[1] in (SH.prefixes, SH.node)
             if follow and target not in seen:
                 seen.add(target)
-                open_.append(target)
-    return found
+                waiting.append(target)
+    return described
 
 
 def _mentioned(slow: rdflib.Graph) -> frozenset[str] | None:
     """IRIs in the shapes and in their queries; None where a query leaves a predicate open."""
-    found = {str(term) for triple in slow for term in triple if isinstance(term, rdflib.URIRef)}
+    mentioned = {str(term) for triple in slow for term in triple if isinstance(term, rdflib.URIRef)}
     prefixes = {
         str(slow.value(node, SH.prefix)): rdflib.URIRef(str(slow.value(node, SH.namespace)))
         for node in slow.subjects(SH.prefix)
@@ -364,79 +321,7 @@ def _mentioned(slow: rdflib.Graph) -> frozenset[str] | None:
     for pattern in patterns:
         if isinstance(pattern[1], rdflib.Variable):
             return None
-        found |= {str(term) for term in pattern if isinstance(term, rdflib.URIRef)}
+        mentioned |= {str(term) for term in pattern if isinstance(term, rdflib.URIRef)}
         if not isinstance(pattern[1], rdflib.URIRef):
-            found |= set(re.findall(r"<([^>]*)>", pattern[1].n3()))  # type: ignore[attr-defined]
-    return frozenset(found)
-
-
-def _write_shape(
-    shapes: rdflib.Graph,
-    rule: Constraint,
-    disjoint: dict[str, frozenset[str]],
-    complete: frozenset[str],
-) -> None:
-    node, part = rdflib.BNode(), rdflib.BNode()
-    shapes.add((node, RDF.type, SH.NodeShape))
-    predicate = rdflib.URIRef(rule.predicate)
-    if rule.kind == "disjoint":
-        shapes.add((node, SH.targetClass, predicate))
-        shapes.add((node, SH["not"], _class_shape(shapes, rule.value[0])))
-        return
-    for name in rule.classes:
-        shapes.add((node, SH.targetClass, rdflib.URIRef(name)))
-    for term in rule.nodes:
-        shapes.add((node, SH.targetNode, rdflib_term(term)))
-    if rule.kind == "negative":
-        shapes.add((node, SH.targetNode, rdflib_term(rule.value[0])))
-    elif not (rule.classes or rule.nodes):
-        shapes.add((node, SH.targetSubjectsOf, predicate))
-        inverted = rule.kind == "inverse_functional"
-        target = SH.targetObjectsOf if inverted else SH.targetSubjectsOf
-        shapes.add((node, target, predicate))
-    if rule.kind == "class" and rule.value[0] not in complete:
-        for other in sorted(disjoint.get(rule.value[0], ())):
-            part = rdflib.BNode()
-            shapes.add((node, SH.property, part))
-            shapes.add((part, SH.path, predicate))
-            shapes.add((part, SH["not"], _class_shape(shapes, other)))
-        return
-    shapes.add((node, SH.property, part))
-    path: rdflib.term.Node = predicate
-    if rule.kind in ("inverse_functional", "asymmetric"):
-        path = rdflib.BNode()
-        shapes.add((path, SH.inversePath, predicate))
-    if rule.kind == "irreflexive":
-        # The node itself, and nothing else: zero or one step along a property that nobody has.
-        path = rdflib.BNode()
-        shapes.add((path, SH.zeroOrOnePath, rdflib.URIRef("urn:nobody-has-this")))
-    shapes.add((part, SH.path, path))
-    if rule.kind in ("max_count", "inverse_functional"):
-        limit = int(rule.value[0]) if rule.value else 1
-        shapes.add((part, SH.maxCount, rdflib.Literal(limit)))
-    elif rule.kind in ("asymmetric", "irreflexive"):
-        shapes.add((part, SH.disjoint, predicate))
-    elif rule.kind in ("in", "negative"):
-        members = rdflib.BNode()
-        values = rule.value if rule.kind == "in" else rule.value[1:]
-        Collection(shapes, members, [rdflib_term(value) for value in values])
-        holder = part
-        if rule.kind == "negative":
-            holder = rdflib.BNode()
-            shapes.add((part, SH["not"], holder))
-        shapes.add((holder, SH["in"], members))
-    else:
-        parameter = next(iri for iri, kind in _VALUE_PARAMETERS.items() if kind == rule.kind)
-        shapes.add((part, parameter, rdflib_term(rule.value[0])))
-
-
-def _class_shape(shapes: rdflib.Graph, name: str) -> rdflib.BNode:
-    shape = rdflib.BNode()
-    shapes.add((shape, SH["class"], rdflib.URIRef(name)))
-    return shape
-
-
-def _short(term: str) -> str:
-    if term.startswith('"'):
-        return term[1 : term.rindex('"')]
-    return re.split(r"[#/]", term.rstrip("/#"))[-1]
+            mentioned |= set(re.findall(r"<([^>]*)>", pattern[1].n3()))  # type: ignore[attr-defined]
+    return frozenset(mentioned)

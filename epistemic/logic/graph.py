@@ -1,27 +1,34 @@
 """A graph as sorted integers: terms become ids once, on the host; everything after is arrays.
 
-A term outside the arrays is text: an IRI bare (`http://...`), a literal as in N-Triples
-(`"5"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"Nil"@ar`), a blank node `_:b0`.
+Outside the arrays a term is text, see `epistemic.logic.terms`.
 """
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import hashlib
-import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyoxigraph
 import rdflib
-from rdflib.namespace import RDF, RDFS, XSD
+from rdflib.namespace import RDF, RDFS
+
+from epistemic.logic.terms import (
+    SCALE_SHIFT,
+    Scale,
+    canonical,
+    literal_text,
+    plain_label,
+    rdflib_term,
+    split_literal,
+    value_of,
+)
 
 TYPE = str(RDF.type)
 LABEL = str(RDFS.label)
@@ -39,125 +46,6 @@ _FORMATS = {
 }
 
 
-_INTEGERS = frozenset(
-    f"{XSD}{sign}{size}"
-    for sign, sizes in {
-        "": ("integer", "int", "long", "short", "byte"),
-        "unsigned": ("Int", "Long", "Short", "Byte"),
-        "nonNegative": ("Integer",),
-        "nonPositive": ("Integer",),
-        "positive": ("Integer",),
-        "negative": ("Integer",),
-    }.items()
-    for size in sizes
-)
-_FLOATS = frozenset({str(XSD.double), str(XSD.float)})
-_LITERAL = re.compile(
-    r'"(?P<lexical>.*)"(?:@(?P<language>[\w-]+)|\^\^<(?P<datatype>[^>]*)>)?', re.S
-)
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S)
-_SPECIALS = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_SPECIAL = re.compile(r'[\\"\n\r\t]')
-_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-
-# A rank is (kind << _KIND_SHIFT) | place: values compare only within one kind.
-_KIND_SHIFT = 28
-_NUMBER, _DATE, _NAIVE, _AWARE, _STRING, _BOOLEAN, _YEAR = range(1, 8)
-
-
-def split_literal(term: str) -> tuple[str, str | None, str | None] | None:
-    """(lexical form, language, datatype IRI) of a literal; None for an IRI or a blank node."""
-    if not term.startswith('"'):
-        return None
-    match = _LITERAL.fullmatch(term)
-    if match is None:
-        raise ValueError(f"not a literal in N-Triples form: {term!r}")
-    language, datatype = match["language"], match["datatype"]
-    if language is None and datatype is None:
-        datatype = str(XSD.string)
-    return _unescape(match["lexical"]), language, datatype
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    plain = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-
-    def one(match: re.Match[str]) -> str:
-        code = match[1] or match[2]
-        return chr(int(code, 16)) if code else plain.get(match[3], match[3])
-
-    return _ESCAPE.sub(one, text)
-
-
-def term_text(term: Any) -> str:
-    """The text of an rdflib term."""
-    if isinstance(term, rdflib.Literal):
-        return _write_literal(str(term), term.language, term.datatype)
-    return f"_:{term}" if isinstance(term, rdflib.BNode) else str(term)
-
-
-def _write_literal(lexical: str, language: str | None, datatype: str | None) -> str:
-    """A literal as in N-Triples, on one line; xsd:string goes without saying."""
-    if _SPECIAL.search(lexical):
-        lexical = _SPECIAL.sub(lambda match: _SPECIALS[match[0]], lexical)
-    if language:
-        return f'"{lexical}"@{language}'
-    if datatype is None or str(datatype) == str(XSD.string):
-        return f'"{lexical}"'
-    return f'"{lexical}"^^<{datatype}>'
-
-
-def literal(value: int | float | str | datetime.date) -> str:
-    """A Python value as the text of a literal: literal(5) -> `"5"^^<...#integer>`."""
-    return term_text(rdflib.Literal(value))
-
-
-def canonical(term: str) -> str:
-    """The term with its literal normalised as rdflib does ("007" as an integer is "7")."""
-    if not term.startswith('"') or not term.endswith(">"):
-        return term
-    lexical, _, datatype = split_literal(term) or ("", None, None)
-    if datatype in _INTEGERS and _PLAIN_INTEGER.fullmatch(lexical):
-        return term
-    if datatype == str(XSD.string):
-        return term[: term.rindex("^^")]
-    return term_text(rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")))
-
-
-def value_of(term: str) -> tuple[int, Any]:
-    """(kind, comparable Python value) of a literal; kind 0 where nothing compares with it.
-
-    Ill-typed literals, language strings and unknown datatypes have kind 0, as have IRIs.
-    """
-    parts = split_literal(term)
-    if parts is None:
-        return 0, None
-    lexical, _, datatype = parts
-    try:
-        if datatype in _INTEGERS:
-            return _NUMBER, int(lexical)
-        if datatype == str(XSD.decimal):
-            return _NUMBER, Decimal(lexical)
-        if datatype in _FLOATS:
-            number = float(lexical)
-            return (_NUMBER, number) if number == number else (0, None)
-        if datatype == str(XSD.date):
-            return _DATE, datetime.date.fromisoformat(lexical)
-        if datatype == str(XSD.dateTime):
-            moment = datetime.datetime.fromisoformat(lexical)
-            return (_AWARE if moment.tzinfo else _NAIVE), moment
-        if datatype == str(XSD.string):
-            return _STRING, lexical
-        if datatype == str(XSD.boolean):
-            return _BOOLEAN, {"true": 1, "1": 1, "false": 0, "0": 0}[lexical]
-        if datatype == str(XSD.gYear):
-            return _YEAR, int(lexical)
-    except (ValueError, KeyError, InvalidOperation):
-        return 0, None
-    return 0, None
-
-
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Triples over a sorted table of terms.
@@ -167,18 +55,28 @@ class Graph:
 
     Attributes:
       terms: text of each term; its place is its id.
+      ids: text of a term -> its id.
       triples: i32[triples, 3] of (subject, predicate, object) ids, sorted, without duplicates.
-      rank: i32[terms], order-preserving within a kind of literal; 0 where nothing compares.
+      is_name: bool[terms], IRIs and blank nodes.
+      rank: i32[terms], order-preserving within a scale of literals; 0 where nothing compares.
+      label_source: the labels, read when they are first asked for; graphs with one table of terms
+        share them.
+      values, value_ranks: (scale, value) of the literals that compare, in order, and i32 ranks.
+      columns: columns over terms that are worth keeping, by what they say; see
+        `epistemic.logic.kinds.ValueKind.allowed`.
       language: the language that labels are wanted in.
-      values, value_ranks: (kind, value) of the literals that compare, in order, and i32 ranks.
     """
 
     terms: list[str]
+    ids: dict[str, int] = field(repr=False)
     triples: np.ndarray
+    is_name: np.ndarray
     rank: np.ndarray
-    language: str = "en"
-    values: list[tuple[int, Any]] = field(default_factory=list, repr=False)
+    label_source: Callable[[], list[str]] = field(repr=False)
+    values: list[tuple[Scale, Any]] = field(default_factory=list, repr=False)
     value_ranks: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32), repr=False)
+    columns: dict[object, np.ndarray] = field(default_factory=dict, repr=False)
+    language: str = "en"
 
     @classmethod
     def from_triples(cls, triples: Iterable[Sequence[str]], language: str = "en") -> Graph:
@@ -198,40 +96,34 @@ class Graph:
         """Build from a table of texts in any order and i[triples, 3] places in it."""
         unique = sorted(set(texts))
         values = {text: value_of(text) for text in unique if text.startswith('"')}
-        others = [text for text in unique if text not in values]
-        others.sort(key=lambda text: text.startswith("_:"))
-        loose = [text for text, (kind, _) in values.items() if kind == 0]
+        names = [text for text in unique if text not in values]
+        names.sort(key=lambda text: text.startswith("_:"))
+        incomparable = [text for text, (scale, _) in values.items() if not scale]
         ordered = sorted(
-            (text for text, (kind, _) in values.items() if kind), key=lambda text: values[text]
+            (text for text, (scale, _) in values.items() if scale), key=lambda text: values[text]
         )
-        terms = [*others, *loose, *ordered]
+        terms = [*names, *incomparable, *ordered]
         rank = np.zeros(len(terms), np.int32)
         in_order = [values[text] for text in ordered]
         value_ranks = _ranks(in_order)
         rank[len(terms) - len(ordered) :] = value_ranks
         ids = {text: i for i, text in enumerate(terms)}
         place = np.fromiter((ids[text] for text in texts), np.int32, len(texts))
-        triples = place[codes] if len(codes) else np.zeros((0, 3), np.int32)
-        graph = cls(terms, sorted_unique(triples), rank, language, in_order, value_ranks)
-        graph.__dict__["ids"] = ids
-        return graph
+        triples = sorted_unique(place[codes] if len(codes) else np.zeros((0, 3), np.int32))
+        return cls(
+            terms=terms,
+            ids=ids,
+            triples=triples,
+            is_name=np.arange(len(terms)) < len(names),
+            rank=rank,
+            label_source=cache(partial(_read_labels, terms, ids, triples, language)),
+            values=in_order,
+            value_ranks=value_ranks,
+            language=language,
+        )
 
     def __len__(self) -> int:
         return len(self.triples)
-
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        return {term: i for i, term in enumerate(self.terms)}
-
-    @cached_property
-    def is_name(self) -> np.ndarray:
-        """bool[terms]: IRIs and blank nodes."""
-        return np.array([not term.startswith('"') for term in self.terms], bool)
-
-    @cached_property
-    def columns(self) -> dict[object, np.ndarray]:
-        """Columns over terms that are worth keeping, by what they say; see `allowed_terms`."""
-        return {}
 
     @cached_property
     def digest(self) -> str:
@@ -241,22 +133,14 @@ class Graph:
         digest.update(np.ascontiguousarray(self.triples, "<i4").tobytes())
         return digest.hexdigest()
 
-    @cached_property
+    @property
     def labels(self) -> list[str]:
         """What a reader calls each term: rdfs:label, else the IRI's last segment, else its text.
 
         Of several labels the one in the wanted language wins, then one without a language, then
         the first in order of text.
         """
-        labels = [_fallback_label(term) for term in self.terms]
-        found: dict[int, tuple[int, str]] = {}
-        for subject, _, thing in self.triples[self.triples[:, 1] == self.ids.get(LABEL, -1)]:
-            lexical, language, _ = split_literal(self.terms[thing]) or (self.terms[thing], None, "")
-            preference = 0 if language == self.language else 1 if language is None else 2
-            found[subject] = min(found.get(subject, (3, "")), (preference, lexical))
-        for subject, (_, lexical) in found.items():
-            labels[subject] = lexical
-        return labels
+        return self.label_source()
 
     def label(self, term: int) -> str:
         return self.labels[term]
@@ -271,11 +155,7 @@ class Graph:
 
     def with_triples(self, triples: np.ndarray) -> Graph:
         """The same table of terms with other triples, i32[M, 3]."""
-        graph = replace(self, triples=sorted_unique(triples))
-        for name in ("ids", "labels", "is_name", "columns"):
-            if name in self.__dict__:
-                graph.__dict__[name] = self.__dict__[name]
-        return graph
+        return replace(self, triples=sorted_unique(triples))
 
     def without(self, mask: np.ndarray) -> Graph:
         """The graph less the triples where mask, bool[triples], is true."""
@@ -283,15 +163,15 @@ class Graph:
 
     def rank_of(self, term: str) -> int:
         """The rank of a literal that may not be in the graph: odd where it falls between two."""
-        kind, value = value_of(term)
-        if kind == 0:
+        scale, value = value_of(term)
+        if not scale:
             return 0
-        at = bisect_left(self.values, (kind, value))
-        if at < len(self.values) and self.values[at] == (kind, value):
+        at = bisect_left(self.values, (scale, value))
+        if at < len(self.values) and self.values[at] == (scale, value):
             return int(self.value_ranks[at])
-        if at and self.values[at - 1][0] == kind:
+        if at and self.values[at - 1][0] == scale:
             return int(self.value_ranks[at - 1]) + 1
-        return (kind << _KIND_SHIFT) + 1
+        return (scale << SCALE_SHIFT) + 1
 
     def to_rdflib(self) -> rdflib.Graph:
         """The graph as rdflib's, for pySHACL."""
@@ -302,29 +182,33 @@ class Graph:
         return graph
 
 
-def rdflib_term(term: str) -> rdflib.term.Node:
-    """The rdflib term that a text stands for."""
-    parts = split_literal(term)
-    if parts is not None:
-        lexical, language, datatype = parts
-        if language is not None:
-            return rdflib.Literal(lexical, lang=language)
-        plain = datatype == str(XSD.string)
-        return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype or ""))
-    return rdflib.BNode(term[2:]) if term.startswith("_:") else rdflib.URIRef(term)
+def _read_labels(
+    terms: Sequence[str], ids: dict[str, int], triples: np.ndarray, language: str
+) -> list[str]:
+    """The label of each term, see `Graph.labels`."""
+    labels = [plain_label(term) for term in terms]
+    best: dict[int, tuple[int, str]] = {}
+    for subject, _, thing in triples[triples[:, 1] == ids.get(LABEL, -1)]:
+        parts = split_literal(terms[thing])
+        lexical, given = (terms[thing], None) if parts is None else parts[:2]
+        preference = 0 if given == language else 1 if given is None else 2
+        best[subject] = min(best.get(subject, (3, "")), (preference, lexical))
+    for subject, (_, lexical) in best.items():
+        labels[subject] = lexical
+    return labels
 
 
-def _ranks(values: list[tuple[int, Any]]) -> np.ndarray:
-    """Even places from 2 upwards within each kind, equal for equal values."""
+def _ranks(values: list[tuple[Scale, Any]]) -> np.ndarray:
+    """Even places from 2 upwards within each scale, equal for equal values."""
     ranks = np.zeros(len(values), np.int32)
-    place, before = 0, (0, None)
-    for i, (kind, value) in enumerate(values):
-        if kind != before[0]:
+    place, before = 0, (Scale.NONE, None)
+    for i, (scale, value) in enumerate(values):
+        if scale != before[0]:
             place = 2
         elif value != before[1]:
             place += 2
-        ranks[i] = (kind << _KIND_SHIFT) + place
-        before = (kind, value)
+        ranks[i] = (scale << SCALE_SHIFT) + place
+        before = (scale, value)
     return ranks
 
 
@@ -352,13 +236,6 @@ def sorted_unique(triples: np.ndarray) -> np.ndarray:
     return triples[fresh]
 
 
-def _fallback_label(term: str) -> str:
-    parts = split_literal(term)
-    if parts is not None:
-        return parts[0]
-    return re.split(r"[#/]", term.rstrip("/#"))[-1].replace("_", " ")
-
-
 def parse_triples(path: str | Path) -> Iterator[tuple[str, str, str]]:
     """The triples of one RDF file as texts, in file order; blank nodes numbered as they come.
 
@@ -380,7 +257,7 @@ def parse_triples(path: str | Path) -> Iterator[tuple[str, str, str]]:
             return term.value
         if isinstance(term, pyoxigraph.BlankNode):
             return blanks.setdefault(term.value, f"_:{path.stem}-{len(blanks)}")
-        return _write_literal(
+        return literal_text(
             term.value, term.language, None if term.language else term.datatype.value
         )
 

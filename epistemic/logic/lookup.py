@@ -7,7 +7,7 @@ Three ideas make it fast:
 - What it asks of a pair is a look into a *group*, the sorted objects of one (subject, predicate),
   found in two probes of a cuckoo hash table. Negative assertions and reversed triples are groups
   of predicates of their own.
-- So a constraint is a row of seven integers, filed under the predicate that can break it.
+- So a constraint is a `Row` of seven integers, filed under the predicate that can break it.
 
 `epistemic.logic.compilation` makes the arrays from a graph and its constraints.
 """
@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import functools
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from epistemic.logic.terms import SCALE_SHIFT
 
 
 class Verdict(IntEnum):
@@ -64,7 +66,7 @@ class Index(NamedTuple):
     depth: jax.Array
 
 
-class Kind(IntEnum):
+class Demand(IntEnum):
     """What a row demands of a claimed (a, b); it is broken otherwise."""
 
     HAS = 0  # b has the trait
@@ -76,14 +78,38 @@ class Kind(IntEnum):
     OTHER = 6  # b is not a
 
 
+Number = TypeVar("Number")
+
+
+class Row(NamedTuple, Generic[Number]):
+    """One demand on the claims of one predicate: integers on the host, i32[] on the device.
+
+    Attributes:
+      demand: a `Demand`.
+      swap: 0 where it looks at (a, b) = (subject, object), 1 where at (object, subject).
+      target: the trait of every a that it looks at.
+      trait: that b must have or lack.
+      limit: of the number of objects.
+      relation: the predicate of a's group.
+      name: the constraint's number, or -1 where there is no row.
+    """
+
+    demand: Number
+    swap: Number
+    target: Number
+    trait: Number
+    limit: Number
+    relation: Number
+    name: Number
+
+
 class Rows(NamedTuple):
     """Compiled constraints.
 
     Attributes:
       shelf: i32[V], by predicate (by class, for a claim of type): its shelf; 0 is empty.
-      table: i32[shelves, R, 7]: kind, swap, target trait, trait, limit, relation, name.
-        A row looks at (a, b) = (subject, object), swapped where swap is 1, and applies where a
-        has the target trait.
+      table: i32[shelves, R, 7], the fields of a `Row` in their order. A row's fields lie side by
+        side, so that one fetch gets them all.
       longest: i32[], how many rows the fullest shelf holds.
       type_id: i32[], the id of rdf:type.
     """
@@ -92,6 +118,16 @@ class Rows(NamedTuple):
     table: jax.Array
     longest: jax.Array
     type_id: jax.Array
+
+    def at(self, shelf: jax.Array, place: int | jax.Array) -> Row[jax.Array]:
+        """The row at a place of a shelf."""
+        return Row(*self.table[shelf, place])
+
+
+def comparable(rank: Any, other: Any) -> Any:
+    """Whether values of these ranks, i32 of any one shape, are on one scale; the same in NumPy and
+    in JAX."""
+    return (rank > 0) & ((rank ^ other) >> SCALE_SHIFT == 0)
 
 
 def _mix(x: jax.Array, y: jax.Array, salt: jax.Array) -> jax.Array:
@@ -117,9 +153,9 @@ def _group(index: Index, subject: jax.Array, predicate: jax.Array) -> jax.Array:
     )
     group = empty
     for probe in (first, second):
-        found = index.slots[probe]
-        hit = (index.subject[found] == subject) & (index.predicate[found] == predicate)
-        group = jnp.where(hit, found, group)
+        there = index.slots[probe]
+        hit = (index.subject[there] == subject) & (index.predicate[there] == predicate)
+        group = jnp.where(hit, there, group)
     return group
 
 
@@ -140,37 +176,39 @@ def _has(index: Index, term: jax.Array, trait: jax.Array) -> jax.Array:
     return (index.traits[term, trait >> 5] >> (trait & 31).astype(jnp.uint32)) & 1 == 1
 
 
-def _break(index: Index, row: jax.Array, subject: jax.Array, thing: jax.Array):  # type: ignore[no-untyped-def]
+def _break(
+    index: Index, row: Row[jax.Array], subject: jax.Array, thing: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Whether the claim breaks the row, and the place of the triple it clashes with or -1."""
-    kind, swap, target, trait, limit, relation, _ = row
-    a = jnp.where(swap == 1, thing, subject)
-    b = jnp.where(swap == 1, subject, thing)
-    group = _group(index, a, relation)
+    a = jnp.where(row.swap == 1, thing, subject)
+    b = jnp.where(row.swap == 1, subject, thing)
+    group = _group(index, a, row.relation)
     start, end = index.start[group], index.start[group + 1]
     there = _find(index, start, end, b)
     least, greatest = index.rank[index.objects[start]], index.rank[index.objects[end - 1]]
     rank = index.rank[b]
-    comparable = (rank > 0) & ((least ^ rank) >> 28 == 0) & ((greatest ^ rank) >> 28 == 0)
+    compares = comparable(rank, least) & comparable(rank, greatest)
     some = start < end
-    trait_held = _has(index, b, trait)
+    trait_held = _has(index, b, row.trait)
     broken = jnp.select(
-        [kind == k for k in Kind],
+        [row.demand == demand for demand in Demand],
         [
             ~trait_held,
             trait_held,
-            end - start == limit,
-            some & ~(comparable & (rank < least)),
-            some & ~(comparable & (rank > greatest)),
+            end - start == row.limit,
+            some & ~(compares & (rank < least)),
+            some & ~(compares & (rank > greatest)),
             there >= 0,
             a == b,
         ],
     )
+    clashes_first = (row.demand == Demand.FEWER) | (row.demand == Demand.BELOW)
     clash = jnp.select(
-        [(kind == Kind.FEWER) | (kind == Kind.BELOW), kind == Kind.ABOVE, kind == Kind.ABSENT],
+        [clashes_first, row.demand == Demand.ABOVE, row.demand == Demand.ABSENT],
         [start, end - 1, there],
         -1,
     )
-    return broken & _has(index, a, target), clash
+    return broken & _has(index, a, row.target), clash
 
 
 def _judge(index: Index, rows: Rows, claim: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -179,15 +217,15 @@ def _judge(index: Index, rows: Rows, claim: jax.Array) -> tuple[jax.Array, jax.A
     stated = _find(index, index.start[group], index.start[group + 1], thing)
     shelf = rows.shelf[jnp.where(predicate == rows.type_id, thing, predicate)]
 
-    def look(i: int, found: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        name, clash = found
-        row = rows.table[shelf, i]
+    def check(i: int, first: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        name, clash = first
+        row = rows.at(shelf, i)
         broken, where = _break(index, row, subject, thing)
-        first = broken & (name < 0) & (row[6] >= 0)
-        return jnp.where(first, row[6], name), jnp.where(first, where, clash)
+        is_first = broken & (name < 0) & (row.name >= 0)
+        return jnp.where(is_first, row.name, name), jnp.where(is_first, where, clash)
 
     none = jnp.full_like(subject, -1)
-    name, clash = jax.lax.fori_loop(0, rows.longest, look, (none, none))
+    name, clash = jax.lax.fori_loop(0, rows.longest, check, (none, none))
     entailed = stated >= 0
     verdict = jnp.where(
         entailed,
@@ -234,7 +272,7 @@ def padded(size: int) -> int:
     return -(-size // step) * step
 
 
-def lay_out(
+def lay_out_triples(
     triples: np.ndarray, rank: np.ndarray, traits: np.ndarray, capacity: int, room: int
 ) -> Index:
     """The device's arrays for sorted, unique triples i32[T, 3]."""
@@ -294,10 +332,11 @@ def _cuckoo(subject: np.ndarray, predicate: np.ndarray, groups: int) -> tuple[np
     raise RuntimeError(f"no cuckoo table found for {len(keys)} groups")  # pragma: no cover
 
 
-def file(shelves: dict[int, list[tuple[int, ...]]], capacity: int, type_id: int) -> Rows:
+def lay_out_rows(shelves: dict[int, list[Row[int]]], capacity: int, type_id: int) -> Rows:
+    """The device's arrays for the rows filed under each predicate or class."""
     longest = max(map(len, shelves.values()), default=0)
-    empty = (0, 0, 0, 0, 0, capacity - 1, -1)
-    table = np.full((-(-(len(shelves) + 1) // 64) * 64, max(16, longest), 7), empty, np.int32)
+    size = (-(-(len(shelves) + 1) // 64) * 64, max(16, longest), len(Row._fields))
+    table = np.full(size, no_row(capacity), np.int32)
     shelf = np.zeros(capacity, np.int32)
     for number, (term, rows) in enumerate(sorted(shelves.items()), start=1):
         shelf[term] = number
@@ -308,3 +347,8 @@ def file(shelves: dict[int, list[tuple[int, ...]]], capacity: int, type_id: int)
         jnp.asarray(longest, jnp.int32),
         jnp.asarray(type_id, jnp.int32),
     )
+
+
+def no_row(capacity: int) -> Row[int]:
+    """What stands where a shelf has no row: it looks at the empty group and has no name."""
+    return Row(0, 0, 0, 0, 0, relation=capacity - 1, name=-1)

@@ -20,16 +20,11 @@ import rdflib
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from rdflib.namespace import RDF, SH
 
-from epistemic.logic.compilation import Compiled, compile_oracle, satisfies, with_vocabulary
+from epistemic.logic.compilation import Compiled, compile_oracle, with_vocabulary
 from epistemic.logic.constraints import Constraints
-from epistemic.logic.graph import (
-    TYPE,
-    Graph,
-    canonical,
-    neighbourhood,
-    rdflib_term,
-)
+from epistemic.logic.graph import TYPE, Graph, neighbourhood
 from epistemic.logic.lookup import Index, Verdict, judge, padded
+from epistemic.logic.terms import canonical, rdflib_term
 
 # Larger batches spill their intermediates out of the cache and are judged at half the speed.
 LARGEST_BATCH = 1 << 16
@@ -117,7 +112,7 @@ class Oracle:
         after = before + rdflib.Graph()
         s, p, o = map(rdflib_term, claim)
         after.add((s, p, o))
-        for other, swapped in self.constraints.sayings(claim[1])[1:]:
+        for other, swapped in self.constraints.synonyms(claim[1])[1:]:
             if not (swapped and isinstance(o, rdflib.Literal)):
                 after.add((o, rdflib_term(other), s) if swapped else (s, rdflib_term(other), o))
         return bool(self._violations(after) - self._violations(before))
@@ -145,7 +140,7 @@ class Oracle:
         verdicts, proofs = [], []
         for start in range(0, len(claims), LARGEST_BATCH):
             batch = claims[start : start + LARGEST_BATCH]
-            verdict, proof = judge(index, self.compiled.rows, _spread(batch))
+            verdict, proof = judge(index, self.compiled.rows, _over_devices(batch))
             verdicts.append(np.asarray(verdict)[: len(batch)])
             proofs.append(np.asarray(proof)[: len(batch)])
         if not verdicts:
@@ -177,8 +172,8 @@ class Oracle:
         rank, traits = np.array(index.rank), np.array(index.traits)
         for place, term in literals:
             rank[place] = self.graph.rank_of(term)
-            for trait, rule in self.compiled.value_traits.items():
-                if satisfies(term, rule):
+            for trait, test in self.compiled.value_traits.items():
+                if test.allows(term):
                     traits[place, trait >> 5] |= np.uint32(1 << (trait & 31))
         return ids, index._replace(rank=jnp.asarray(rank), traits=jnp.asarray(traits))
 
@@ -202,7 +197,7 @@ def explain(compiled: Compiled, graph: Graph, verdict: int, proof: np.ndarray) -
     return clash
 
 
-def _spread(claims: np.ndarray) -> jax.Array:
+def _over_devices(claims: np.ndarray) -> jax.Array:
     """A batch filled up to a padded size and spread over the devices."""
     devices = jax.device_count()
     size = -(-padded(len(claims)) // devices) * devices

@@ -1,5 +1,5 @@
 // The replay: recorded agents in their worlds, what they perceive and what they are about to do.
-// Data: the element #replay-data, in the form that goodharts_jax/render.py describes.
+// Data: the element #replay-data, in the form that goodharts_jax/replay.py describes.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("replay-data").textContent);
@@ -84,29 +84,25 @@
   // Food is a disc and poison a diamond: told apart without colour.
   function item(pen, kind, x, y, r) {
     if (kind === FOOD) disc(pen, x, y, r); else diamond(pen, x, y, 1.25 * r);
-    pen.fillStyle = kindColour(kind);
-    pen.fill();
+    pen.fillStyle = kindColour(kind); pen.fill();
   }
   function cross(pen, x, y, r, width) {
     pen.beginPath();
     pen.moveTo(x - r, y - r); pen.lineTo(x + r, y + r);
     pen.moveTo(x - r, y + r); pen.lineTo(x + r, y - r);
-    pen.lineWidth = width;
-    pen.stroke();
+    pen.lineWidth = width; pen.stroke();
   }
 
   // The whole torus in a square of `side`; `part` in [0, 1) is how far step t has come.
   function drawWorld(pen, side, world, t, part) {
     const mode = world.mode, codes = world.seek(t), cell = side / size;
     const centre = (value) => (value + 0.5) * cell;
-    pen.fillStyle = colour.raised;
-    pen.fillRect(0, 0, side, side);
+    pen.fillStyle = colour.raised; pen.fillRect(0, 0, side, side);
     pen.save();
     pen.beginPath(); pen.rect(0, 0, side, side); pen.clip();
 
     // Where agents died, fainter with time.
-    pen.strokeStyle = colour.ink;
-    pen.lineCap = "round";
+    pen.strokeStyle = colour.ink; pen.lineCap = "round";
     for (let s = 0; s < t; s++) {
       if (!mode.died[s]) continue;
       const [x, y] = landing(mode, s);
@@ -119,8 +115,7 @@
       if (codes[i]) item(pen, codes[i], centre(i % size), centre(Math.floor(i / size)), 0.58 * cell);
 
     // The path of this life.
-    pen.strokeStyle = colour.ink;
-    pen.lineWidth = 0.32 * cell;
+    pen.strokeStyle = colour.ink; pen.lineWidth = 0.32 * cell;
     for (let s = Math.max(mode.born[t], t - TRAIL); s < t; s++) {
       const [dx, dy] = moves[mode.action[s]];
       pen.globalAlpha = 0.75 * (1 - (t - s) / TRAIL);
@@ -258,12 +253,10 @@
         if (mode.died[s]) cross(pen, clamp(x(s), 3, width - 3), height - 5, 2.6, 1.3);
     }
     pen.globalAlpha = 1;
-    pen.fillStyle = colour.purple;
-    pen.fillRect(clamp(x(t) - 0.75, 0, width - 1.5), 0, 1.5, floor);
+    pen.fillStyle = colour.purple; pen.fillRect(clamp(x(t) - 0.75, 0, width - 1.5), 0, 1.5, floor);
     pen.fillStyle = colour.faint;
     pen.font = `11px ${sans}`;
-    pen.textAlign = "left";
-    pen.textBaseline = "top";
+    pen.textAlign = "left"; pen.textBaseline = "top";
     pen.fillText(`energy, to ${highest.toFixed(1)} (square-root scale)`, 4, 3);
   }
 
@@ -379,16 +372,14 @@
     canvas.width = 3 * (panels.length * (side + gap) + gap);
     canvas.height = 3 * (side + head + foot + gap);
     pen.scale(3, 3);
-    pen.fillStyle = colour.paper;
-    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.fillStyle = colour.paper; pen.fillRect(0, 0, canvas.width, canvas.height);
     panels.forEach((panel, i) => {
       const mode = panel.world.mode;
       pen.save();
       pen.translate(gap + i * (side + gap), head + gap / 2);
       drawWorld(pen, side, panel.world, t, 0);
       pen.fillStyle = colour.ink;
-      pen.textBaseline = "alphabetic";
-      pen.textAlign = "left";
+      pen.textBaseline = "alphabetic"; pen.textAlign = "left";
       pen.font = `600 16px ${sans}`;
       pen.fillText(spoken(panel.name), 0, -9);
       pen.font = `14px ${sans}`;

@@ -85,7 +85,7 @@ def test_everything_is_written_and_said(finished):
         "figures/quality.png",
     ):
         assert (folder / name).stat().st_size > 0, name
-    assert "no verdict: needed first: a language model" in result.stdout
+    assert "No verdict: needed first: a language model" in result.stdout
     assert max(map(len, result.stdout.splitlines()[:-1])) <= 80
     assert "report.html" in result.stdout
     assert "\r" not in result.stderr  # no progress bar where there is no terminal

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epistemic.logic.constraints import Constraint, read_constraints
+from epistemic.logic.constraints import read_constraints
+from epistemic.logic.kinds import MaxCount
 
 X = "http://x/"
 PREFIXES = """@prefix : <http://x/> . @prefix sh: <http://www.w3.org/ns/shacl#> .
@@ -45,9 +46,9 @@ def test_owl_axioms_are_read():
     assert sum(rule.kind == "disjoint" for rule in found.rules) == 3
     assert found.functional(X + "capital")
     assert not found.functional(X + "code")
-    assert found.sayings(X + "inflow") == [(X + "inflow", False), (X + "flowsInto", True)]
-    assert found.sayings(X + "borders") == [(X + "borders", False), (X + "borders", True)]
-    assert found.disjoint_classes()[X + "Port"] == {X + "River", X + "Sea"}
+    assert found.synonyms(X + "inflow") == [(X + "inflow", False), (X + "flowsInto", True)]
+    assert found.synonyms(X + "borders") == [(X + "borders", False), (X + "borders", True)]
+    assert found.hierarchy.apart[X + "Port"] == {X + "River", X + "Sea"}
 
 
 def test_a_shape_with_anything_else_goes_to_pyshacl_whole():
@@ -79,6 +80,30 @@ def test_uncompiled_parameters_are_not_dropped(extra):
     assert len(found.slow)
 
 
+@pytest.mark.parametrize(
+    "targets, compiled",
+    [
+        ("sh:targetSubjectsOf :p", True),
+        ("sh:targetSubjectsOf :q", False),
+        ("sh:targetSubjectsOf :p, :q", False),
+        ("sh:targetSubjectsOf :p ; sh:targetClass :A", False),
+        ("sh:targetClass :A ; sh:targetNode :a", True),
+        ("sh:targetObjectsOf :p", False),
+    ],
+)
+def test_targets_that_are_compiled(targets, compiled):
+    found = read(f":S {targets} ; sh:property [ sh:path :p ; sh:maxCount 1 ] .")
+    assert (len(found.rules), bool(len(found.slow))) == (int(compiled), not compiled)
+
+
+def test_a_part_with_targets_of_its_own_goes_to_pyshacl():
+    found = read(
+        ":S sh:targetClass :A ; sh:property [ sh:path :p ; sh:maxCount 1 ; sh:targetClass :B ] ."
+    )
+    assert [rule.classes for rule in found.rules] == [(X + "B",)]
+    assert len(found.slow)
+
+
 def test_a_deactivated_shape_says_nothing():
     found = read(
         ":S a sh:NodeShape ; sh:targetClass :A ; sh:deactivated true ; "
@@ -102,5 +127,5 @@ def test_only_drops_targets_and_keeps_the_named():
         ":q a owl:FunctionalProperty, owl:SymmetricProperty ."
     )
     kept = found.only(["max_count(p, 1) of A", "symmetric(q)"])
-    assert kept.rules == (Constraint("max_count", X + "p", ("1",)),)
+    assert kept.rules == (MaxCount(X + "p", ("1",)),)
     assert kept.symmetric == {X + "q"}

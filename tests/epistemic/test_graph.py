@@ -9,18 +9,8 @@ import pytest
 import rdflib
 import rdflib.compare
 
-from epistemic.logic.graph import (
-    LABEL,
-    Graph,
-    canonical,
-    literal,
-    neighbourhood,
-    parse_triples,
-    rdflib_term,
-    read_graph,
-    split_literal,
-    term_text,
-)
+from epistemic.logic.graph import LABEL, Graph, neighbourhood, parse_triples, read_graph
+from epistemic.logic.terms import canonical, literal, rdflib_term, split_literal, term_text
 
 TURTLE = """@prefix : <http://x/> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .

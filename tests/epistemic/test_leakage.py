@@ -20,23 +20,23 @@ def cards(request):
 
 def test_our_decks_do_not_leak(cards):
     found = audit(cards)
-    assert found["chance"] == pytest.approx(1 / 3)
-    assert not found["refused"]
-    assert set(found["accuracy"]) == {"published_rule", "surface", "counts"}
+    assert found.chance == pytest.approx(1 / 3)
+    assert not found.refused
+    assert set(found.accuracy) == {"published_rule", "surface", "counts"}
 
 
 def test_above_the_limit_within_the_noise_of_few_cards_is_said():
     found = audit(read_cards(find("deck_rivers.jsonl")))
-    above = max(accuracy.value for accuracy in found["accuracy"].values())
-    assert above > found["allowed"]
-    assert found["undecided"] and not found["refused"]
+    above = max(accuracy.value for accuracy in found.accuracy.values())
+    assert above > found.allowed
+    assert found.undecided and not found.refused
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name, most", [("countries", 600), ("rivers", 180)])
 def test_large_decks_do_not_leak_either(name, most):
     deck = make_cards(load_domain(built_in(name)), CardSettings(per_type=most, seed=5))
-    assert not audit(deck.cards)["refused"]
+    assert not audit(deck.cards).refused
 
 
 LEAKS = {
@@ -55,7 +55,7 @@ LEAKS = {
 
 @pytest.mark.parametrize("leak", LEAKS)
 def test_a_leaky_deck_is_refused(cards, leak):
-    assert audit([LEAKS[leak](card) for card in cards])["refused"]
+    assert audit([LEAKS[leak](card) for card in cards]).refused
 
 
 def test_a_deck_of_the_published_kind_is_refused():
@@ -79,8 +79,8 @@ def test_a_deck_of_the_published_kind_is_refused():
             Card(f"U{i}", (other,), ask, "UNKNOWN", "U", claim),
         ]
     found = audit(made)
-    assert found["refused"]
-    assert found["accuracy"]["published_rule"].value > 0.95
+    assert found.refused
+    assert found.accuracy["published_rule"].value > 0.95
     assert [published_rule(card) for card in made[:3]] == ["YES", "NO", "UNKNOWN"]
 
 

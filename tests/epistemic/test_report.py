@@ -193,9 +193,14 @@ def test_the_page_is_one_file_that_fetches_nothing_and_escapes_everything(run):
     assert EVIL not in page
     assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
     assert "Inconclusive" in page
-    for state in ("Met (needed for a verdict)", "Met (would support the thesis)",
-                  "Refuted (would falsify it)", "Undetermined (would falsify it)"):  # fmt: skip
-        assert state in page
+    for role, state in (
+        ("needed for a verdict", "met"),
+        ("would support the thesis", "met"),
+        ("would falsify it", "refuted"),
+        ("would falsify it", "undetermined"),
+    ):
+        row = rf'<td class="left">{role}</td><td>[^\n]*</td><td class="left">{state}</td>'
+        assert re.search(row, page), (role, state)
     assert "rag was left out: no language model" in page
     for name in ("scores", "selective", "quality"):
         assert (run[0] / "figures" / f"{name}.svg").exists()

@@ -310,8 +310,8 @@ def test_a_ratio_with_total_0_is_none():
         "survival_restricted_mean",
         "own_return_per_1k_steps",
     }
-    assert found["deaths_per_1k_steps"] == 0
-    assert found["energy_per_1k_steps"] == pytest.approx(-100)
+    assert found.deaths_per_1k_steps == 0
+    assert found.energy_per_1k_steps == pytest.approx(-100)
 
 
 def test_tallies_add_up_beyond_32_bits():

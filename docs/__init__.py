@@ -1,0 +1,1 @@
+"""The documentation: pages, the templates that are filled from result files, and what builds it."""

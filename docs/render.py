@@ -1,0 +1,267 @@
+"""Pages whose numbers come from the kept result files.
+
+python -m docs.render               write README.md, and the pages under docs/ that have a template
+python -m docs.render FILE PLACE    what a page's source line names, such as
+                                    benchmarks/results/goodhart/results.json modes.*.aggregates
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from docs.kept import ROOT, Node, Quoted, kept, look
+from evidence import Measurement, pages
+
+TEMPLATES = Path(__file__).parent / "templates"
+_MADE = "<!-- Made by `python -m docs.render` from docs/templates/{name}: edit that. -->\n"
+
+
+def rendered() -> Iterator[tuple[Path, str]]:
+    """Every page that has a template: where it is kept, and its text."""
+    for template in sorted(TEMPLATES.rglob("*.md.j2")):
+        name = template.relative_to(TEMPLATES)
+        if name.name.startswith("_"):
+            continue
+        page = name.with_suffix("")
+        place = ROOT / page if page.name == "README.md" else ROOT / "docs" / page
+        yield place, page_text(name.as_posix())
+
+
+def page_text(name: str) -> str:
+    """A template's text, filled.
+
+    Raises:
+      ValueError: the page quotes numbers and doesn't name their source.
+    """
+    quoted = Quoted()
+    text = _environment(quoted).get_template(name).render()
+    if quoted.places:
+        raise ValueError(f"{name} quotes without naming the source: {quoted.places[:3]}")
+    return _MADE.format(name=name) + text
+
+
+def _environment(quoted: Quoted) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
+    )
+    environment.filters.update(
+        {
+            "number": number,
+            "percent": percent,
+            "plus_minus": plus_minus,
+            "million": lambda node, digits=1: number(_scaled(node, 1e-6), digits),
+            "rounded": rounded,
+            "spelt": spelt,
+            "setting": setting,
+            "plain": _plain,
+            "total": total,
+            "clear_of_zero": clear_of_zero,
+            "scores": scores,
+            "exceeding": exceeding,
+            "attributes": lambda node, name: [number(entry[name]) for entry in node],
+            "signed": lambda value, digits: f"{value:+.{digits}f}".replace("-", "−"),
+            "p": pages.p_value,
+            "before": lambda text, mark: text.partition(mark)[0],
+            "scientific": lambda value: f"{value:.0e}".replace("e-0", "e-"),
+        }
+    )
+    environment.globals.update(
+        kept=lambda name: kept(name, quoted),
+        sources=quoted.sources,
+        plain=_plain,
+        share=share,
+        outside=outside,
+        sentence=sentence,
+        minus=lambda one, other: _value(one) - _value(other),
+        ratio=lambda one, other: _value(one) / _value(other),
+        lacking=lacking,
+        established=established,
+        holding_alone=holding_alone,
+        digits=lambda measured: 3 if abs(_value(measured)) < 10 else 1,
+    )
+    return environment
+
+
+def _plain(node: Any) -> Any:
+    """Plain data: a node's, noted as quoted, or what is plain already."""
+    return node.raw if isinstance(node, Node) else node
+
+
+def number(quantity: Any, digits: int | None = None, *, interval: bool = True) -> str:
+    """A number with its interval where it has one: `1.44 [1.31, 1.58]`."""
+    return pages.number(_quantity(quantity, interval), digits)
+
+
+def percent(quantity: Any, digits: int = 1, *, interval: bool = True) -> str:
+    """A share as a percentage, with its interval where it has one."""
+    return pages.percent(_quantity(quantity, interval), digits)
+
+
+def plus_minus(quantity: Any, digits: int = 2) -> str:
+    """A value and half the width of its interval, if that has any: `1.80 ± 0.03`."""
+    plain = _plain(quantity)
+    value = pages.number(plain["value"], digits)
+    if plain["low"] is None or plain["high"] is None:
+        return value
+    half = f"{(plain['high'] - plain['low']) / 2:.{digits}f}"
+    return value if float(half) == 0 else f"{value} ± {half}"
+
+
+def rounded(quantity: Any, to: int) -> str:
+    """A number rounded to a multiple of `to`, with separators: 16,500."""
+    return f"{round(_value(quantity) / to) * to:,}"
+
+
+def setting(quantity: Any) -> str:
+    """A number as it was set, without zeros at its end: 0.25."""
+    return f"{_value(quantity):,g}".replace("-", "−")
+
+
+_WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+)
+
+
+def spelt(quantity: Any) -> str:
+    """A small count in words."""
+    plain = _plain(quantity)
+    count = len(plain) if isinstance(plain, list | tuple) else int(_value(plain))
+    return _WORDS[count] if count < len(_WORDS) else f"{count:,}"
+
+
+def total(counts: Any) -> int:
+    """The sum of counts by name."""
+    return sum(_plain(counts).values())
+
+
+def share(part: Any, counts: Any) -> float:
+    """One count as a share of the sum of counts by name."""
+    return _value(part) / total(counts)
+
+
+def clear_of_zero(node: Any) -> dict[str, int]:
+    """How many measurements there are below a node, and how many intervals leave out zero."""
+    found = [m for m in measurements(_plain(node)) if m["low"] is not None]
+    return {"all": len(found), "apart": sum(m["low"] > 0 or m["high"] < 0 for m in found)}
+
+
+def scores(families: Any) -> list[Any]:
+    """KU and BKU of every learner from every base state in every family of a kubku result."""
+    return [
+        base[name]
+        for _, family in families.items()
+        for _, learner in family.learners.items()
+        for _, base in learner.base_states.items()
+        for name in ("KU_avg", "BKU_avg")
+    ]
+
+
+def lacking(base: Any) -> float:
+    """The part that literal questions have in what a learner's KU lacks."""
+    return (1 - _value(base.halos.L.literal)) / (2 - _value(base.KU_avg))
+
+
+def exceeding(values: Any, others: Any) -> list[float]:
+    """The values that lie above the other of the same position."""
+    return [a for a, b in zip(_plain(values), _plain(others), strict=True) if a > b]
+
+
+def established(comparisons: Any) -> list[str]:
+    """The comparisons of a kubku thesis in which it dominates: `gru on series`."""
+    plain = map(_plain, comparisons)
+    return [f"{entry['opponent']} on {entry['family']}" for entry in plain if entry["dominates"]]
+
+
+def holding_alone(comparisons: Any, level: float) -> list[str]:
+    """The comparisons of a kubku thesis that would establish dominance without Holm's correction,
+    beside those that do with it: `gru on stories`.
+    """
+    found = []
+    for entry in comparisons:
+        plain = _plain(entry)
+        sides = plain["KU"]["low"] > 0 and plain["BKU"]["high"] < 0
+        if sides and plain["p_dominates_alone"] < level and not plain["dominates"]:
+            found.append(f"{plain['opponent']} on {plain['family']}")
+    return found
+
+
+def measurements(data: Any) -> list[dict[str, Any]]:
+    """All measurements in plain data."""
+    if isinstance(data, dict):
+        if {"value", "low", "high"} <= data.keys():
+            return [data]
+        return [found for entry in data.values() for found in measurements(entry)]
+    return (
+        [found for entry in data for found in measurements(entry)] if isinstance(data, list) else []
+    )
+
+
+def outside(measured: list[Any], low: float, high: float) -> int:
+    """How many intervals reach below `low` or above `high`."""
+    plain = [_plain(entry) for entry in measured]
+    ends = [(entry["low"], entry["high"]) for entry in plain if entry["low"] is not None]
+    return sum(below < low or above > high for below, above in ends)
+
+
+def sentence(text: Any) -> str:
+    """Text as a sentence: a capital first, a full stop last."""
+    told = str(text).strip()
+    return told[:1].upper() + told[1:] + ("" if told.endswith(".") else ".")
+
+
+def _value(quantity: Any) -> float:
+    plain = _plain(quantity)
+    return plain["value"] if isinstance(plain, dict) else plain
+
+
+def _scaled(quantity: Any, factor: float) -> float:
+    return _value(quantity) * factor
+
+
+def _quantity(quantity: Any, interval: bool) -> Any:
+    plain = _plain(quantity)
+    if not isinstance(plain, dict):
+        return plain
+    measured = Measurement(*(plain[field.name] for field in fields(Measurement)))
+    return measured if interval else measured.value
+
+
+def main(arguments: list[str]) -> None:
+    """The command."""
+    if len(arguments) == 2:
+        for place, data in look(*arguments):
+            print(f"{place}: {json.dumps(data, ensure_ascii=False)[:2000]}")
+        return
+    if arguments:
+        raise SystemExit(__doc__)
+    for path, text in rendered():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

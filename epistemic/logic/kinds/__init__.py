@@ -1,0 +1,42 @@
+"""The kinds of constraint that are compiled: each is one class, which says all there is to it.
+
+A `Constraint` knows how it is read from SHACL and OWL, written as SHACL, compiled into rows and
+traits, which triples and which claims of type break it, and how it is said. A new kind is a class
+of its own in `KINDS`; nothing else asks which kind a constraint is of.
+"""
+
+from epistemic.logic.kinds.base import Constraint, ValueConstraint, Words, constraint_name
+from epistemic.logic.kinds.classes import Disjoint, ValueClass
+from epistemic.logic.kinds.properties import (
+    Asymmetric,
+    InverseFunctional,
+    Irreflexive,
+    LessThan,
+    MaxCount,
+    Negative,
+)
+from epistemic.logic.kinds.values import (
+    Bound,
+    Datatype,
+    In,
+    MaxExclusive,
+    MaxInclusive,
+    MinExclusive,
+    MinInclusive,
+)
+
+# In the order in which cards that break them are drawn: those that a graph feeds least come first.
+KINDS: dict[str, type[Constraint]] = {
+    kind.kind: kind
+    for kind in (
+        Irreflexive, Asymmetric, LessThan, Datatype, In, MinInclusive, MinExclusive, MaxInclusive,
+        MaxExclusive, ValueClass, MaxCount, InverseFunctional, Negative, Disjoint,
+    )
+}  # fmt: skip
+
+__all__ = [
+    "KINDS", "Asymmetric", "Bound", "Constraint", "Datatype", "Disjoint", "In",
+    "InverseFunctional", "Irreflexive", "LessThan", "MaxCount", "MaxExclusive", "MaxInclusive",
+    "MinExclusive", "MinInclusive", "Negative", "ValueClass", "ValueConstraint", "Words",
+    "constraint_name",
+]  # fmt: skip

@@ -1,0 +1,151 @@
+"""Constraints on single values: a datatype, a list of members, bounds."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import rdflib
+from rdflib.collection import Collection
+from rdflib.namespace import RDF, SH, XSD
+
+from epistemic.logic.graph import Graph
+from epistemic.logic.kinds.base import ValueConstraint, Words
+from epistemic.logic.lookup import comparable
+from epistemic.logic.terms import canonical, rdflib_term, split_literal, term_text, value_of
+
+_LANG_STRING = str(RDF.langString)
+_INTEGER = str(XSD.integer)
+# A list of more values than this isn't read out.
+_LONGEST_LIST = 12
+
+
+class Datatype(ValueConstraint):
+    """sh:datatype: every value is a literal of a datatype, in a form that it allows."""
+
+    kind = "datatype"
+    parameter = SH.datatype
+
+    def allows(self, term: str) -> bool:
+        parts = split_literal(term)
+        if parts is None:
+            return False
+        if (_LANG_STRING if parts.language else parts.datatype) != self.value[0]:
+            return False
+        if parts.lexical == "NaN" or value_of(term)[0]:
+            return True
+        # On no scale: either a datatype that we don't read, or a form that its datatype lacks.
+        examples = (f'"{lexical}"^^<{parts.datatype}>' for lexical in ("0", "2000-01-01"))
+        return not any(value_of(example)[0] for example in examples)
+
+    def _allowed(self, graph: Graph) -> np.ndarray:
+        column = np.zeros(len(graph.terms), bool)
+        for i in np.flatnonzero(~graph.is_name).tolist():
+            column[i] = self.allows(graph.terms[i])
+        return column
+
+    def say(self, words: Words) -> str:
+        whole = self.value == (_INTEGER,)
+        return f"The {words.label} of anything is a whole number." if whole else ""
+
+
+class In(ValueConstraint):
+    """sh:in: every value is one of a list."""
+
+    kind = "in"
+    parameter: ClassVar[rdflib.URIRef | None] = SH["in"]
+    terms_in_value = True
+    is_of_numbers = False
+
+    @classmethod
+    def read_value(cls, source: rdflib.Graph, value: rdflib.term.Node) -> tuple[str, ...] | None:
+        return tuple(sorted(map(term_text, Collection(source, value))))
+
+    def allows(self, term: str) -> bool:
+        return term in map(canonical, self.value)
+
+    def _allowed(self, graph: Graph) -> np.ndarray:
+        allowed = set(map(canonical, self.value))
+        return np.array([term in allowed for term in graph.terms], bool)
+
+    def _write_demand(self, shapes: rdflib.Graph, part: rdflib.BNode) -> None:
+        members = rdflib.BNode()
+        Collection(shapes, members, [rdflib_term(value) for value in self.value])
+        shapes.add((part, SH["in"], members))
+
+    def say(self, words: Words) -> str:
+        if len(self.value) > _LONGEST_LIST:
+            return ""
+        names = sorted(map(words.term, self.value))
+        return f"The {words.label} of anything is one of these: {', '.join(names)}."
+
+
+class Bound(ValueConstraint):
+    """Every value compares with a bound, on the bound's own scale."""
+
+    said: ClassVar[str]
+
+    @staticmethod
+    def within(value: Any, bound: Any) -> Any:
+        """Whether a value, or each of an array of ranks, is on the right side of the bound."""
+        raise NotImplementedError
+
+    def allows(self, term: str) -> bool:
+        scale, value = value_of(term)
+        bound_scale, bound = value_of(canonical(self.value[0]))
+        return bool(scale) and scale == bound_scale and bool(self.within(value, bound))
+
+    def _allowed(self, graph: Graph) -> np.ndarray:
+        bound = graph.rank_of(canonical(self.value[0]))
+        return comparable(graph.rank, bound) & self.within(graph.rank, bound)
+
+    def say(self, words: Words) -> str:
+        return f"The {words.label} of anything is {self.said.format(words.term(self.value[0]))}."
+
+
+class MinInclusive(Bound):
+    """sh:minInclusive."""
+
+    kind = "min_inclusive"
+    parameter = SH.minInclusive
+    said = "{} or more"
+
+    @staticmethod
+    def within(value: Any, bound: Any) -> Any:
+        return value >= bound
+
+
+class MinExclusive(Bound):
+    """sh:minExclusive."""
+
+    kind = "min_exclusive"
+    parameter = SH.minExclusive
+    said = "more than {}"
+
+    @staticmethod
+    def within(value: Any, bound: Any) -> Any:
+        return value > bound
+
+
+class MaxInclusive(Bound):
+    """sh:maxInclusive."""
+
+    kind = "max_inclusive"
+    parameter = SH.maxInclusive
+    said = "{} or less"
+
+    @staticmethod
+    def within(value: Any, bound: Any) -> Any:
+        return value <= bound
+
+
+class MaxExclusive(Bound):
+    """sh:maxExclusive."""
+
+    kind = "max_exclusive"
+    parameter = SH.maxExclusive
+    said = "less than {}"
+
+    @staticmethod
+    def within(value: Any, bound: Any) -> Any:
+        return value < bound
