@@ -282,3 +282,20 @@ def test_an_interrupted_sweep_goes_on_in_its_folder(small):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "interrupted; go on with hydra.sweep.dir=sweep"
+
+
+@pytest.mark.parametrize("name", ["goodhart", "kubku", "epistemic"])
+def test_every_setting_that_help_shows_has_a_comment(name):
+    from evidence.runtime import manual
+
+    folder = ROOT / "conf" / name
+    page = manual.manual(name, "Purpose.", folder, name)
+    chosen = [
+        folder / group / f"{options[0]}.yaml"
+        for group, options in manual._choices(folder / "config.yaml")
+    ]
+    for file in (folder / "config.yaml", *chosen):
+        package = "" if file.name == "config.yaml" else file.parent.name
+        silent = [e.name for e in manual.entries(file.read_text("utf-8"), package) if not e.comment]
+        assert silent == [], file
+    assert all(len(line) <= 80 for line in page.splitlines() if not line.startswith(f"  {name}"))
