@@ -199,8 +199,8 @@ def test_the_page_is_one_file_that_fetches_nothing_and_escapes_everything(run):
         ("would falsify it", "refuted"),
         ("would falsify it", "undetermined"),
     ):
-        row = rf'<td class="left">{role}</td><td>[^\n]*</td><td class="left">{state}</td>'
-        assert re.search(row, page), (role, state)
+        row = f'<td class="left">{state}</td><td class="left">{role}</td>'
+        assert row in page, (role, state)
     assert "rag was left out: no language model" in page
     for name in ("scores", "selective", "quality"):
         assert (run[0] / "figures" / f"{name}.svg").exists()
