@@ -1,13 +1,18 @@
 """The commands: settings composed, one study run, what it found shown.
 
-A Ctrl-C while modules are still being imported ends in a line, too.
+A Ctrl-C ends in a line even while modules are still being imported, and is heard even where Python
+only reports what is raised.
 """
 
+from __future__ import annotations
+
 import os
+import signal
 import sys
+import threading
 from types import TracebackType
 
-_usual = sys.excepthook
+_usual, _usually_ignored = sys.excepthook, sys.unraisablehook
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -17,4 +22,12 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
     os._exit(130)
 
 
-sys.excepthook = _end
+def _hear(ignored: sys.UnraisableHookArgs) -> None:
+    if not issubclass(ignored.exc_type, KeyboardInterrupt):
+        return _usually_ignored(ignored)
+    # In a destructor or a callback of the garbage collector, JAX's, say, it would come to nothing.
+    again = (threading.main_thread().ident, signal.SIGINT)
+    threading.Timer(0.02, signal.pthread_kill, again).start()
+
+
+sys.excepthook, sys.unraisablehook = _end, _hear

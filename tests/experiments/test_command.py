@@ -257,6 +257,26 @@ def test_ctrl_c_while_modules_are_imported_is_a_line(name, tmp_path):
     assert "Traceback" not in done.stderr and "interrupted" in done.stderr
 
 
+def test_ctrl_c_is_heard_where_python_ignores_exceptions(tmp_path):
+    """JAX has a callback of the garbage collector, which runs at any time."""
+    code = (
+        "import gc, os, signal, time, experiments\n"
+        "gc.callbacks.append(lambda *_: gc.callbacks.clear() or os.kill(os.getpid(), 2))\n"
+        "gc.collect()\n"
+        "time.sleep(20)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=15,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert done.returncode == 130 and "Traceback" not in done.stderr, done.stderr
+
+
 def test_a_sweep_goes_on_past_a_bad_job(small):
     code, output, errors = small(
         "--multirun", "act=value,keep", "size=1,2", "hydra.sweep.dir=sweep"
