@@ -28,10 +28,10 @@ STAGE_near_miss = near_miss
 all: epistemic ## the epistemic study, start to page
 
 test: .venv/made ## what CI runs, in minutes
-	$(RUN) -m pytest -n 2 --dist loadfile -m "not full" $(ARGS)
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not full" $(ARGS)
 
 test-full: .venv/made ## the large versions too
-	$(RUN) -m pytest -n 2 --dist loadfile $(ARGS)
+	XLA_FLAGS= $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/made ## formatting, faults and types
 	$(RUN) -m ruff format --check .

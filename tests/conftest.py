@@ -1,5 +1,6 @@
 """What tests of several wings share."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,15 +12,24 @@ import pytest
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache/tests"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+# A third of this suite's time was XLA's optimisation of programs that run for a moment. `make
+# test-full` sets the variable, to nothing: it tests programs as users have them.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 # The longest files, which a worker takes whole, come first, so that none is left for the end.
 _LONGEST = (
-    "goodharts_jax/test_command",
-    "goodharts_jax/test_training",
-    "kubku/test_command",
     "kubku/test_protocol",
+    "goodharts_jax/test_training",
+    "goodharts_jax/test_command",
+    "kubku/test_command",
     "test_package",
-    "experiments/test_command",
+    "goodharts_jax/test_ppo",
+    "kubku/test_grownet_learners",
+    "epistemic/test_command",
+    "epistemic/test_report",
+    "goodharts_jax/test_world",
+    "goodharts_jax/test_phase",
+    "goodharts_jax/test_survival",
 )
 
 
@@ -36,7 +46,7 @@ def on_devices():
     """(code, devices) -> the lines it printed, in a process that sees so many devices."""
 
     def printed(code, devices):
-        flags = f"--xla_force_host_platform_device_count={devices}"
+        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
         check = f"import jax; assert jax.device_count() == {devices}\n"
         done = subprocess.run(
             [sys.executable, "-c", check + code],
@@ -49,3 +59,46 @@ def on_devices():
         return done.stdout.splitlines()
 
     return printed
+
+
+class Served:
+    """A command that one process runs again and again; see tests/served.py."""
+
+    def __init__(self, module, *places):
+        code = Path(__file__).parent / "served.py"
+        root = str(code.parents[1])
+        environment = {k: v for k, v in os.environ.items() if k != "HYDRA_FULL_ERROR"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(code), module],
+            cwd=root,
+            env=environment | {"PYTHONPATH": os.pathsep.join([root, *map(str, places)])},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __call__(self, *arguments, folder, check=True):
+        """What the command says to arguments when called in a folder."""
+        print(json.dumps([str(folder), arguments]), file=self._process.stdin, flush=True)
+        code, output, errors = json.loads(self._process.stdout.readline())
+        assert not check or code == 0, output + errors
+        return subprocess.CompletedProcess(arguments, code, output, errors)
+
+    def end(self):
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def served():
+    """(module, *places to find it in) -> that command, in a process that a file's tests share."""
+    running = {}
+
+    def of(module, *places):
+        if module not in running:
+            running[module] = Served(module, *places)
+        return running[module]
+
+    yield of
+    for command in running.values():
+        command.end()

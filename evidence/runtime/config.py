@@ -15,9 +15,11 @@ Model = TypeVar("Model", bound="Settings")
 
 
 class Settings(BaseModel):
-    """A group of settings: frozen, hashable, no unknown keys, no silent type conversion."""
+    """A group of settings: frozen, hashable, no unknown keys, no silent type conversion, no number
+    that isn't finite.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def settings_folder() -> Path:

@@ -80,28 +80,23 @@ def run(config, folder, console):
 def fail(error):
     raise error
 
-if __name__ == "__main__":
+def main():
     command.main("small", "What it is for.", run, go_on="resume")
+
+if __name__ == "__main__":
+    main()
 """
 
 
 class Small:
     """The command, called in a folder of its own."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder / "empty"
-        self.folder.mkdir()
-        self._code = folder / "code"
-        (self._code / "conf" / "colour").mkdir(parents=True)
-        (self._code / "conf" / "config.yaml").write_text(CONFIG)
-        for name in ("red", "green"):
-            text = f"# The colour {name}.\nname: {name}\nshade: 0.5 # from 0 to 1\n"
-            (self._code / "conf" / "colour" / f"{name}.yaml").write_text(text)
-        (self._code / "small.py").write_text(SMALL.replace('/ "conf"', '/ "conf_"'))
-        (self._code / "conf_").mkdir()
-        (self._code / "conf").rename(self._code / "conf_" / "small")
+    def __init__(self, code: Path, served, folder: Path):
+        self.folder = folder
+        self._code, self._served = code, served
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
+        """In a process of its own."""
         usual = {k: v for k, v in os.environ.items() if k != "HYDRA_FULL_ERROR"}
         return subprocess.Popen(
             [sys.executable, str(self._code / "small.py"), *arguments],
@@ -113,10 +108,15 @@ class Small:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
-    def __call__(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+    def alone(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
         process = self.start(*arguments, **environment)
         output, errors = process.communicate(timeout=120)
         return process.returncode, output, errors
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        """In a process that other calls are made in."""
+        ended = self._served(*arguments, folder=self.folder, check=False)
+        return ended.returncode, ended.stdout, ended.stderr
 
     @property
     def left(self) -> list[str]:
@@ -124,9 +124,23 @@ class Small:
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
 
 
+@pytest.fixture(scope="module")
+def code(tmp_path_factory):
+    """The folder of the command's module."""
+    folder = tmp_path_factory.mktemp("code")
+    settings = folder / "conf" / "small"
+    (settings / "colour").mkdir(parents=True)
+    (settings / "config.yaml").write_text(CONFIG)
+    for name in ("red", "green"):
+        text = f"# The colour {name}.\nname: {name}\nshade: 0.5 # from 0 to 1\n"
+        (settings / "colour" / f"{name}.yaml").write_text(text)
+    (folder / "small.py").write_text(SMALL)
+    return folder
+
+
 @pytest.fixture
-def small(tmp_path):
-    return Small(tmp_path)
+def small(code, served, tmp_path):
+    return Small(code, served("small", code), tmp_path)
 
 
 def test_help_shows_purpose_examples_and_every_setting_with_its_comment(small):
@@ -198,9 +212,9 @@ def test_an_errors_argument_gets_the_name_of_its_setting(small):
 
 
 def test_a_fault_of_ours_shows_where_it_is(small):
-    code, _, errors = small("act=fault")
+    code, _, errors = small.alone("act=fault")
     assert code == 1 and "Traceback" in errors and "a fault of ours" in errors
-    code, _, errors = small("act=value", HYDRA_FULL_ERROR="1")
+    code, _, errors = small.alone("act=value", HYDRA_FULL_ERROR="1")
     assert code == 1 and "Traceback" in errors
 
 
@@ -237,34 +251,8 @@ def test_ctrl_c_is_a_line_that_says_how_to_go_on(small, act):
         assert "out/kept.txt" in small.left
 
 
-@pytest.mark.parametrize("name", ["goodhart", "kubku", "epistemic", "results"])
-def test_ctrl_c_while_modules_are_imported_is_a_line(name, tmp_path):
-    """The first import of the command sends it, as early as that."""
-    (tmp_path / "rich.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import runpy; "
-        f"runpy.run_module('experiments.{name}', run_name='__main__', alter_sys=True)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    assert done.returncode == 130, done.stderr
-    assert "Traceback" not in done.stderr and "interrupted" in done.stderr
-
-
-def test_ctrl_c_is_heard_where_python_ignores_exceptions(tmp_path):
-    """JAX has a callback of the garbage collector, which runs at any time."""
-    code = (
-        "import gc, os, signal, time, experiments\n"
-        "gc.callbacks.append(lambda *_: gc.callbacks.clear() or os.kill(os.getpid(), 2))\n"
-        "gc.collect()\n"
-        "time.sleep(20)\n"
-    )
+def interrupted(code):
+    """What a process says that interrupts itself, and that Ctrl-C ends in a line."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -275,6 +263,29 @@ def test_ctrl_c_is_heard_where_python_ignores_exceptions(tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert done.returncode == 130 and "Traceback" not in done.stderr, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", ["goodhart", "kubku", "epistemic", "results"])
+def test_ctrl_c_while_modules_are_imported_is_a_line(name, tmp_path):
+    """The first import of the command sends it, as early as that."""
+    (tmp_path / "rich.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import runpy; "
+        f"runpy.run_module('experiments.{name}', run_name='__main__', alter_sys=True)"
+    )
+    assert "interrupted" in interrupted(code)
+
+
+def test_ctrl_c_is_heard_where_python_ignores_exceptions(tmp_path):
+    """JAX has a callback of the garbage collector, which runs at any time."""
+    code = (
+        "import gc, os, signal, time, experiments\n"
+        "gc.callbacks.append(lambda *_: gc.callbacks.clear() or os.kill(os.getpid(), 2))\n"
+        "gc.collect()\n"
+        "time.sleep(20)\n"
+    )
+    interrupted(code)
 
 
 def test_a_sweep_goes_on_past_a_bad_job(small):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from importlib import resources
 
 import jax
@@ -29,20 +30,23 @@ def documented_learner():
     return textwrap.dedent("\n".join(lines))
 
 
-def command(*arguments, folder, check=True):
-    done = subprocess.run(
+def alone(*arguments, folder):
+    """The command in a process of its own."""
+    subprocess.run(
         [sys.executable, "-m", "experiments.kubku", "budget=smoke", *arguments],
-        capture_output=True,
-        text=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), str(folder)])},
-        check=False,
+        check=True,
     )
-    assert not check or done.returncode == 0, done.stderr
-    return done
 
 
-def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
+@pytest.fixture(scope="module")
+def command(served):
+    """(arguments, folder) -> what the command says, in a process that others were run in."""
+    return partial(served("experiments.kubku"), "budget=smoke")
+
+
+def test_a_learner_of_ones_own_from_start_to_page(command, tmp_path):
     (tmp_path / "mine.py").write_text(documented_learner())
     out = tmp_path / "out"
     arguments = (
@@ -52,7 +56,7 @@ def test_a_learner_of_ones_own_from_start_to_page(tmp_path):
         "worlds=[skewed,balanced]",
         f"hydra.run.dir={out}",
     )
-    command(*arguments, folder=tmp_path)
+    alone(*arguments, folder=tmp_path)
     found = json.loads((out / "results.json").read_text())
     jsonschema.validate(found, Results.model_json_schema())
     learners = found["families"]["stories"]["learners"]
@@ -142,7 +146,7 @@ class Cheat:
 """
 
 
-def test_who_reads_the_halos_answers_is_named(tmp_path):
+def test_who_reads_the_halos_answers_is_named(command, tmp_path):
     (tmp_path / "mine.py").write_text(CHEAT)
     out = tmp_path / "out"
     names = "learner.names=[custom,dictionary]"
@@ -166,13 +170,13 @@ def test_who_reads_the_halos_answers_is_named(tmp_path):
         (["learner=language_model"], "llm.source: learner 'language_model' needs a model"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
+def test_bad_input_is_one_line_and_exit_code_2(command, tmp_path, arguments, message):
     done = command(*arguments, folder=tmp_path, check=False)
     assert done.returncode == 2
     assert message in done.stderr and "Traceback" not in done.stderr
 
 
-def test_samples_of_ones_own_from_export_to_page(tmp_path):
+def test_samples_of_ones_own_from_export_to_page(command, tmp_path):
     exported = tmp_path / "exported"
     export = ("stage=export", "task=stories", f"hydra.run.dir={exported}")
     command(*export, folder=tmp_path)
@@ -194,7 +198,7 @@ def test_samples_of_ones_own_from_export_to_page(tmp_path):
     assert drift["signed"]["value"] == 0 and 0 <= drift["flips"]["value"] < 1
 
 
-def test_a_language_model_by_its_recorded_replies(tmp_path):
+def test_a_language_model_by_its_recorded_replies(command, tmp_path):
     """It is right about all halos once it was shown the sample; of those before, one trap's reply
     is lost and the others say NO.
     """
@@ -236,7 +240,7 @@ def test_a_language_model_by_its_recorded_replies(tmp_path):
     assert cell.stat().st_mtime_ns == made
 
 
-def test_base_states_can_be_chosen(tmp_path):
+def test_base_states_can_be_chosen(command, tmp_path):
     out = tmp_path / "out"
     chosen = ("learner.names=[mlp,dictionary]", "learner.bases=[random]", "task=stories")
     command(*chosen, f"hydra.run.dir={out}", folder=tmp_path)
@@ -249,7 +253,7 @@ def test_base_states_can_be_chosen(tmp_path):
 
 
 @pytest.mark.full
-def test_everything_at_smoke(tmp_path):
+def test_everything_at_smoke(command, tmp_path):
     command("learner=all", f"hydra.run.dir={tmp_path / 'out'}", folder=tmp_path)
     found = json.loads((tmp_path / "out/results.json").read_text())
     jsonschema.validate(found, Results.model_json_schema())
