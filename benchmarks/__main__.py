@@ -1,7 +1,8 @@
 """`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that take minutes at most.
 
-Studies are run by name: `rollout_storage` (7 minutes on two cores), `epistemic` (3), `outer` (20);
-and `python benchmarks/calibration.py` (10). `agreement` (10 minutes) compares verdicts, not times.
+Studies are run by name: `training` (15 minutes on one core), `rollout_storage` (20 on two),
+`epistemic` (3), `outer` (20); and `python benchmarks/calibration.py` (10). `agreement` (10 minutes)
+compares verdicts, not times.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("worlds", "training", "evaluation", "population", "command", "oracle", "kubku", "grownet")
+NAMES = ("worlds", "evaluation", "population", "command", "oracle", "kubku", "grownet")
 
 
 def main(names: list[str]) -> None:
+    if names[:1] == ["w3c"]:
+        importlib.import_module("benchmarks.w3c").main(*names[1:])
+        return
     for name in names or NAMES:
         print(f"{name} ...", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()

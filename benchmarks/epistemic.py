@@ -97,7 +97,12 @@ def _kept(results: Results) -> Results:
     if apart is not None:
         apart = Scored(systems=_brief(apart.systems), thesis=apart.thesis)
     systems = _brief(results.systems)
-    changes = {"systems": systems, "comparisons": (), "needs_graph": apart}
+    whole = results.whole_graph
+    if whole is not None:
+        whole = whole.model_copy(update={"systems": _brief(whole.systems)})
+    changes = {
+        "systems": systems, "comparisons": (), "needs_graph": apart, "whole_graph": whole
+    }  # fmt: skip
     return results.model_copy(update=changes)
 
 
@@ -134,11 +139,17 @@ def _table(domain: str, held: Results, free: Results, thesis: Results) -> str:
 
 
 def _rows(held: Results, free: Results) -> Iterator[tuple[str, SystemResults, str]]:
+    """Every system, those asked without facts by the whole graph; then the free replies'."""
     for name, system in held.systems.items():
         role = _ROLES[system.role]
         yield name, system, f" ({role})" if role else ""
         if name in NEED_A_MODEL:
             yield name, free.systems[name], ", free"
+    for results, how in ((held, ""), (free, ", free")):
+        blind = results.whole_graph.systems if results.whole_graph is not None else {}
+        for name, system in blind.items():
+            if name in NEED_A_MODEL:
+                yield name, system, f", by the whole graph{how}"
 
 
 if __name__ == "__main__":

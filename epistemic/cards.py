@@ -139,7 +139,8 @@ def _line(card: Card) -> msgspec.Struct:
     )
 
 
-_GOLDS = {"YES": "E", "NO": "C", "UNKNOWN": "U"}
+GOLDS = {"E": "YES", "C": "NO", "U": "UNKNOWN"}
+"""Label -> gold."""
 _ENCODER = msgspec.json.Encoder()
 _REQUIRED = ("id", "facts", "question", "gold", "label", "claim")
 
@@ -162,7 +163,7 @@ def read_cards(path: str | Path) -> list[Card]:
     cards = []
     for number, record in enumerate(read_jsonl(path, _REQUIRED), start=1):
         at = f"{path}, card {number}"
-        if _GOLDS.get(record["gold"]) != record["label"]:
+        if GOLDS.get(record["label"]) != record["gold"]:
             raise ValueError(
                 f"{at}: gold {record['gold']!r} with label {record['label']!r}; "
                 "allowed: YES with E, NO with C, UNKNOWN with U"

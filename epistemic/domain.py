@@ -35,13 +35,16 @@ class DomainSettings(Settings):
     """Where a domain's graph is and how it is spoken of; see conf/epistemic/domain/.
 
     `graph` and `constraints` name files of this package's data folder, or paths. `complete` lists
-    classes whose members are all typed. With no predicates, every predicate of the graph is one.
+    classes whose members are all typed. `slow_minutes` is what pySHACL may take for all claims that
+    shapes outside the compiled ones concern. With no predicates, every predicate of the graph is
+    one.
     """
 
     name: str
     graph: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
+    slow_minutes: float = Field(10.0, gt=0)
     language: str = "en"
     attribution: str = ""
     classes: dict[str, str] = Field(default_factory=dict)
@@ -145,7 +148,7 @@ class Domain:
         spoken = self.oracle.compiled.triples
         for row in spoken[(spoken[:, 1] < stop)]:
             closed.add(tuple(rdflib_term(texts[term]) for term in row))  # type: ignore[arg-type]
-        shapes = self.constraints.as_shacl() + self.constraints.slow
+        shapes = self.constraints.as_shacl() + self.constraints.slow.graph
         conforms, _, text = pyshacl.validate(closed, shacl_graph=shapes, inference="none")
         return bool(conforms), str(text)
 
@@ -168,7 +171,11 @@ def load_domain(settings: DomainSettings) -> Domain:
     Raises:
       ValueError: a file that can't be read, or a predicate without triples; lists those there are.
     """
-    constraints = read_constraints(*map(find, settings.constraints), complete=settings.complete)
+    constraints = read_constraints(
+        *map(find, settings.constraints),
+        complete=settings.complete,
+        slow_minutes=settings.slow_minutes,
+    )
     graph = read_graph(*map(find, settings.graph), language=settings.language)
     graph = with_vocabulary(graph, constraints)
     wanted = settings.predicates or _all_predicates(graph)

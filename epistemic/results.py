@@ -1,7 +1,6 @@
 """What an epistemic experiment finds, as typed objects: `results.json` and `comparison.json`.
 
-Tables come from `scoring.metrics`, intervals from `scoring.intervals`; both say how. A system's
-table is its record; whatever else is said of its answers can be computed again from it.
+A system's table is its record; whatever else is said of its answers can be computed again from it.
 """
 
 from __future__ import annotations
@@ -274,6 +273,8 @@ class KnowledgeGraph(Record):
     """Names that several things bear."""
     judged_by_pyshacl: Count
     """Claims that only pySHACL could judge."""
+    axioms_unread: Mapping[str, Count] = Field(default_factory=dict)
+    """Axioms that nothing reads, by kind: what only they settle is unknown."""
     attribution: str
     """What the data's licence asks to be said."""
 
@@ -326,17 +327,30 @@ class Scored(Record):
     """The verdict on these cards."""
 
 
+class WholeGraph(Record):
+    """Systems that are shown no facts: right is what the whole graph says, withheld or not."""
+
+    labels: Mapping[str, Count]
+    """Cards by label, by the whole graph."""
+    changed: Count
+    """Cards whose label by their own facts is another."""
+    systems: Mapping[str, SystemResults]
+    """By name; controls stand beside."""
+
+
 class Results(evidence.Results):
     """The results of an epistemic experiment."""
 
     deck: Deck
     """The deck."""
     systems: Mapping[str, SystemResults] = Field(min_length=1)
-    """By name, on the cards that their own facts settle."""
+    """By name, on the cards that their own facts settle; those shown no facts are left out."""
     comparisons: tuple[SystemComparison, ...] = ()
     """Every two that are neither control nor reference; kept files leave them out."""
     needs_graph: Scored | None = None
     """The systems on the cards that only the graph settles; None: the deck has none."""
+    whole_graph: WholeGraph | None = None
+    """The systems shown no facts, against all that the graph knows; None: there was none."""
     near_miss: NearMiss | None = None
     """The systems on near misses; None: none were made."""
     quality: tuple[QualityPoint, ...] = ()

@@ -1,6 +1,7 @@
 """One study over an output folder, stage by stage; every stage reads the files of those before.
 
 cards.jsonl, near_miss.jsonl     the decks; beside each a .json: hash, counts, leakage audit
+*_whole_graph.json               each card's label by the whole graph
 answers/NAME.jsonl               every answer of a system (near_miss/answers/ likewise)
 quality.json, skipped.json       the sweep over graph quality; systems left out, and why
 results.json, metrics.json       scores; metrics.json holds the plain values alone
@@ -9,16 +10,17 @@ figures/, report.html            what people look at
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from epistemic import report
-from epistemic.cards import Card, deck_hash, read_cards
+from epistemic.cards import GOLDS, Card, deck_hash, read_cards
 from epistemic.decks.deck import CardSettings, deck_graph, make_cards
 from epistemic.decks.near_miss import make_near_misses
 from epistemic.decks.saving import given_deck, refuse_other_golds, save_deck
@@ -33,11 +35,20 @@ from epistemic.results import (
     QualityPoint,
     Results,
     Scored,
+    WholeGraph,
 )
 from epistemic.scoring import assessment
 from epistemic.scoring.thesis import load_thesis
 from epistemic.settings import StudySettings
-from epistemic.systems import NEED_A_MODEL, Setting, System, build_system, file_behind
+from epistemic.systems import (
+    BLIND,
+    CONTROLS,
+    NEED_A_MODEL,
+    Setting,
+    System,
+    build_system,
+    file_behind,
+)
 from epistemic.systems.licence import Licence, Licensed
 from epistemic.systems.replay import Replay
 from evidence.results import Manifest
@@ -45,6 +56,7 @@ from evidence.runtime.files import file_digest, read_jsonl, write_json, write_te
 from evidence.runtime.language_models import Model, ModelSettings, open_model
 
 _Part = TypeVar("_Part")
+Label = Literal["E", "C", "U"]
 
 
 def run(settings: StudySettings, folder: Path, console: Console) -> Results:
@@ -107,6 +119,9 @@ def _draw(
     settings: StudySettings, domain: Domain, folder: Path, console: Console
 ) -> Sequence[Path]:
     """The stage `cards`."""
+    if unread := domain.constraints.unread:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in unread.items())
+        console.print(f"[yellow]Axioms not read[/], which leave claims unknown: {kinds}")
     if settings.shacl:
         _validate(domain, folder, console)
     if settings.deck is None:
@@ -224,7 +239,7 @@ def _rows(
         "file": file_behind(name, settings.system),
         "graph": graph.digest,
         "constraints": [file_digest(find(name)) for name in settings.domain.constraints],
-        "domain": settings.domain.model_dump(),
+        "domain": settings.domain.model_dump(exclude={"slow_minutes"}),
         "model": model if name in NEED_A_MODEL else None,
         "seed": settings.seed,
     }
@@ -302,6 +317,7 @@ def _score(settings: StudySettings, folder: Path) -> Results:
         about = _part(folder / "near_miss.json", Deck, "near_miss")
         found = _scored(settings, _cards(folder, "near_miss"), folder / "near_miss", about)
         near = NearMiss(deck=about, systems=found.systems)
+    whole = _part(folder / "cards_whole_graph.json", dict[str, Label], "cards")
     return Results(
         manifest=Manifest.now(settings.model_dump(by_alias=True), [settings.seed]),
         thesis=scored.thesis,
@@ -309,6 +325,7 @@ def _score(settings: StudySettings, folder: Path) -> Results:
         systems=scored.systems,
         comparisons=scored.comparisons,
         needs_graph=_scored(settings, apart, folder, deck) if apart else None,
+        whole_graph=_blind(settings, cards, whole, folder, deck),
         near_miss=near,
         quality=_part(folder / "quality.json", tuple[QualityPoint, ...], "eval"),
         skipped=_part(folder / "skipped.json", dict[str, str], "eval"),
@@ -316,8 +333,27 @@ def _score(settings: StudySettings, folder: Path) -> Results:
 
 
 def _scored(settings: StudySettings, cards: list[Card], folder: Path, deck: Deck) -> Scored:
-    answers = read_answers(folder, settings.system.names, deck.hash, cards)
+    """The systems by the cards' own golds; those shown no facts only where there are no others."""
+    names = [name for name in settings.system.names if name not in BLIND]
+    answers = read_answers(folder, names or settings.system.names, deck.hash, cards)
     return assessment.assess(cards, answers, load_thesis(), settings.seed)
+
+
+def _blind(
+    settings: StudySettings, cards: list[Card], whole: dict[str, Label], folder: Path, deck: Deck
+) -> WholeGraph | None:
+    """The systems shown no facts, and the controls, by each card's label by the whole graph."""
+    answered = [n for n in settings.system.names if (folder / "answers" / f"{n}.jsonl").exists()]
+    if not set(answered) & set(BLIND):
+        return None
+    asked = [replace(card, label=whole[card.id], gold=GOLDS[whole[card.id]]) for card in cards]
+    names = [name for name in answered if name in BLIND or name in CONTROLS]
+    answers = read_answers(folder, names, deck.hash, cards)
+    return WholeGraph(
+        labels=Counter(whole.values()),
+        changed=sum(card.label != whole[card.id] for card in cards),
+        systems=assessment.assess(asked, answers, load_thesis(), settings.seed).systems,
+    )
 
 
 # ---- files ----

@@ -1,9 +1,11 @@
 """The leakage audit: can the answer be told from a card's form, without reading it?
 
-A classifier sees what a reader who can't read sees: how many facts and denials there are, how
-long they are, which wordings were used, their n-grams with every name and number masked, and how
-often the words of the question come back in the facts. It doesn't see which name stands beside
-which in a fact: that would be reading. On a sound deck it does no better than chance.
+Classifiers see what a reader who can't read sees, of everything that a system may see. `surface`
+and `counts`: how many facts and denials there are, how long they are, which wordings were used,
+their n-grams with every name and number masked, and how often the words of the question come back
+in the facts. `raw`: the characters as they stand, facts and rules in their order, the claim's
+initials. `position`: where in the deck the card stands. None sees which name stands beside which in
+a fact: that would be reading. On a sound deck they do no better than chance.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from epistemic.cards import Card
 from epistemic.logic.draws import Draws
+from epistemic.logic.terms import plain_label
 from epistemic.results import LeakageAudit
 from evidence.stats import wilson
 
@@ -120,6 +124,55 @@ class _CountsClassifier:
         return self._model.predict(np.array([_counts(card) for card in cards]))
 
 
+def _raw(card: Card) -> list[str]:
+    """The card in raw form, as words to count: each says where it was found."""
+    found = [f"question:{gram}" for gram in _shape(card.question)]
+    for sort, sentences in (("fact", card.facts), ("rule", card.rules)):
+        for place, sentence in enumerate(sentences):
+            wording = masked(sentence)
+            found += [f"{sort}:{gram}" for gram in _shape(sentence)]
+            found += [f"{sort}:{wording}", f"{sort}{place}:{wording}"]
+    found += [f"stated{i}:{fact.pred}:{fact.holds}" for i, fact in enumerate(card.stated)]
+    # As subject or as object: which of the two would be reading.
+    for end, term in (("subject", card.claim.subj), ("object", card.claim.obj)):
+        named = [term in (fact.subj, fact.obj) for fact in card.stated]
+        found.append(f"{end} first in fact {named.index(True) if any(named) else None}")
+    in_order = [one <= other for one, other in pairwise(card.facts)]
+    found += [f"facts in order: {all(in_order)}", f"facts in reverse: {not any(in_order)}"]
+    found += [f"axiom:{name}" for name in card.axioms]
+    found += [f"initial{i}:{plain_label(term)[:1]}" for i, term in enumerate(card.claim)]
+    return found
+
+
+def _shape(sentence: str) -> list[str]:
+    """What isn't a letter or a digit, with what stands on both sides of it, and both ends."""
+    classes = "".join(
+        "A" if c.isupper() else "a" if c.isalpha() else "0" if c.isdigit() else c for c in sentence
+    )
+    classes = f"^{classes}$"
+    return [classes[max(0, i - 1) : i + 2] for i, c in enumerate(classes) if c not in "Aa0"]
+
+
+class _RawClassifier:
+    """Answers from a card in raw form: logistic regression on counts of `_raw`."""
+
+    def fit(self, cards: Sequence[Card]) -> _RawClassifier:
+        self._words = CountVectorizer(analyzer=_raw, min_df=2, max_features=8_000)
+        self._scale = MaxAbsScaler()
+        self._model = LogisticRegression(max_iter=300, C=0.3)
+        counted = self._words.fit_transform(cards)
+        self._model.fit(self._scale.fit_transform(counted), [card.gold for card in cards])
+        return self
+
+    def predict(self, cards: Sequence[Card]) -> np.ndarray:
+        return self._model.predict(self._scale.transform(self._words.transform(cards)))
+
+
+def _position(places: np.ndarray) -> np.ndarray:
+    """f64[n, 7] of i64[n] places in the deck: each, and its remainders by 2 to 7."""
+    return np.stack([places, *(places % cycle for cycle in range(2, 8))], axis=1).astype(float)
+
+
 def published_rule(card: Card) -> str:
     """The rule that reads no fact and gets 99.4% of the published cards.
 
@@ -138,9 +191,10 @@ def published_rule(card: Card) -> str:
 def audit(cards: Sequence[Card], seed: int = 0) -> LeakageAudit:
     """Audit a deck; of a large one, a sample of 20,000 cards."""
     start = time.perf_counter()
+    places = np.arange(len(cards))
     if len(cards) > LARGEST_SAMPLE:
-        rows = Draws(seed, stream=7).order(len(cards))[:LARGEST_SAMPLE]
-        cards = [cards[row] for row in rows]
+        places = Draws(seed, stream=7).order(len(cards))[:LARGEST_SAMPLE]
+        cards = [cards[row] for row in places.tolist()]
     golds = np.array([card.gold for card in cards])
     commonest = Counter(golds.tolist()).most_common()
     chance = commonest[0][1] / len(cards)
@@ -148,7 +202,7 @@ def audit(cards: Sequence[Card], seed: int = 0) -> LeakageAudit:
     if min(count for _, count in commonest) >= _FOLDS and len(commonest) > 1:
         # Small problems: threads would wait for one another longer than they work.
         with threadpool_limits(1):
-            guesses |= _cross_validated(cards, golds, seed)
+            guesses |= _cross_validated(cards, golds, places, seed)
     accuracy = {
         name: wilson(int((guess == golds).sum()), len(cards), unit="card")
         for name, guess in guesses.items()
@@ -170,13 +224,26 @@ def audit(cards: Sequence[Card], seed: int = 0) -> LeakageAudit:
     )
 
 
-def _cross_validated(cards: Sequence[Card], golds: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    """Guesses of each classifier for every card, made by a model that hasn't seen it."""
-    surface, counts = np.empty_like(golds), np.empty_like(golds)
+def _cross_validated(
+    cards: Sequence[Card], golds: np.ndarray, places: np.ndarray, seed: int
+) -> dict[str, np.ndarray]:
+    """Guesses of each classifier for every card, made by a model that hasn't seen it.
+
+    Args:
+      cards, golds: of the deck.
+      places: i64[N], where in the deck each stands.
+      seed: of the folds.
+    """
+    position = _position(places)
+    guesses = {name: np.empty_like(golds) for name in ("surface", "counts", "raw", "position")}
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     for train, test in folds.split(np.zeros(len(cards)), golds):
         learnt, asked = [cards[i] for i in train], [cards[i] for i in test]
         chances = SurfaceClassifier().fit(learnt).predict_proba(asked)
-        surface[test] = np.array(GOLDS)[chances.argmax(axis=1)]
-        counts[test] = _CountsClassifier().fit(learnt).predict(asked)
-    return {"surface": surface, "counts": counts}
+        guesses["surface"][test] = np.array(GOLDS)[chances.argmax(axis=1)]
+        guesses["counts"][test] = _CountsClassifier().fit(learnt).predict(asked)
+        guesses["raw"][test] = _RawClassifier().fit(learnt).predict(asked)
+        trees = HistGradientBoostingClassifier(max_iter=60, random_state=0)
+        trees.fit(position[train], golds[train])
+        guesses["position"][test] = trees.predict(position[test])
+    return guesses

@@ -12,6 +12,7 @@ from epistemic.decks.leakage import audit
 from epistemic.domain import Domain
 from epistemic.logic.alone import judge_cards
 from epistemic.logic.graph import Graph
+from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
 from epistemic.results import CardCounts, KnowledgeGraph
 from epistemic.results import Deck as About
@@ -55,7 +56,8 @@ def refuse_other_golds(name: str, cards: Sequence[Card], domain: Domain, known: 
 
 
 def save_deck(deck: Deck, domain: Domain, folder: Path, name: str) -> Sequence[Path]:
-    """Write `folder/NAME.jsonl`, and `folder/NAME.json` with what is known of the deck.
+    """Write `folder/NAME.jsonl`, `folder/NAME.json` with what is known of the deck, and
+    `folder/NAME_whole_graph.json` with each card's label by the whole graph.
 
     Args:
       deck: with the graph that systems may know.
@@ -64,7 +66,7 @@ def save_deck(deck: Deck, domain: Domain, folder: Path, name: str) -> Sequence[P
       name: of the files.
 
     Raises:
-      ValueError: the cards' form tells their answers; both files are written all the same.
+      ValueError: the cards' form tells their answers; the files are written all the same.
     """
     leakage, constraints = audit(deck.cards), domain.constraints
     by_pyshacl = 0
@@ -83,12 +85,14 @@ def save_deck(deck: Deck, domain: Domain, folder: Path, name: str) -> Sequence[P
             violations={v.constraint: len(v.subjects) for v in domain.oracle.violations},
             shared_labels=len(domain.graph.shared_labels),
             judged_by_pyshacl=by_pyshacl,
+            axioms_unread=constraints.unread,
             attribution=domain.attribution,
         ),
     )
     written = [
         write_cards(folder / f"{name}.jsonl", deck.cards),
         write_json(folder / f"{name}.json", about),
+        write_json(folder / f"{name}_whole_graph.json", _by_whole_graph(deck, domain)),
     ]
     if leakage.refused:
         raise ValueError(
@@ -96,3 +100,11 @@ def save_deck(deck: Deck, domain: Domain, folder: Path, name: str) -> Sequence[P
             f"leakage_audit in {folder / name}.json"
         )
     return written
+
+
+def _by_whole_graph(deck: Deck, domain: Domain) -> dict[str, str]:
+    """Each card's label by all that the domain's graph says."""
+    verdicts = domain.oracle.judge([card.claim for card in deck.cards]).verdict
+    return {
+        card.id: Verdict(verdict).label for card, verdict in zip(deck.cards, verdicts, strict=True)
+    }

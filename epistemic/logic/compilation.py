@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epistemic.logic.closure import closure
 from epistemic.logic.constraints import Constraints
 from epistemic.logic.graph import TYPE, Graph, sorted_unique
 from epistemic.logic.kinds import Negative, constraint_name
@@ -52,27 +53,6 @@ def with_vocabulary(graph: Graph, constraints: Constraints) -> Graph:
     if not missing:
         return graph
     return Graph.from_codes([*graph.terms, *missing], graph.triples, graph.language)
-
-
-def closure(graph: Graph, constraints: Constraints) -> np.ndarray:
-    """All that the graph says: stated, by symmetry, by inverses, by subclasses. i32[T, 3]."""
-    triples, ids, is_name = graph.triples, graph.ids, graph.is_name
-    parts = [triples]
-    for p in sorted(constraints.reversible & ids.keys()):
-        rows = triples[triples[:, 1] == ids[p]]
-        for q, swapped in constraints.synonyms(p)[1:]:
-            if q not in ids:
-                continue
-            fresh = rows[is_name[rows[:, 2]]][:, [2, 1, 0]] if swapped else rows.copy()
-            fresh[:, 1] = ids[q]
-            parts.append(fresh)
-    types = triples[triples[:, 1] == ids.get(TYPE, -1)]
-    for child, above in constraints.hierarchy.above.items():
-        for parent in above & ids.keys():
-            fresh = types[types[:, 2] == ids.get(child, -1)].copy()
-            fresh[:, 2] = ids[parent]
-            parts.append(fresh)
-    return sorted_unique(np.concatenate(parts))
 
 
 def compile_oracle(

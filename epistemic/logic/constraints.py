@@ -1,44 +1,39 @@
 """What a graph may not say: SHACL and OWL read into a flat list of constraints.
 
 Only constraints that adding one triple can break are kept: sh:minCount and the like can't be.
-A shape with anything this list doesn't cover (sh:sparql above all) stays with pySHACL, whole.
+What of a shape this list doesn't cover (sh:sparql above all) stays with pySHACL.
 
 Reading, as RDF sources mean it and as the oracle and `Constraints.as_shacl` both carry it out:
 
+- RDFS: subClassOf, subPropertyOf, domain, range.
 - OWL: FunctionalProperty, InverseFunctionalProperty, SymmetricProperty, AsymmetricProperty,
-  IrreflexiveProperty, inverseOf, disjointWith, AllDisjointClasses, NegativePropertyAssertion;
-  rdfs:subClassOf. Different names are different things.
+  IrreflexiveProperty, TransitiveProperty, inverseOf, equivalentProperty, propertyDisjointWith,
+  AllDisjointProperties, disjointWith, AllDisjointClasses, equivalentClass, disjointUnionOf,
+  complementOf, maxCardinality, cardinality, allValuesFrom, NegativePropertyAssertion. What else
+  there is is counted, see `epistemic.logic.axioms`. Different names are different things.
 - SHACL: sh:property of a target class, target node or the subjects of its own path, with
-  sh:maxCount, sh:class, sh:datatype, sh:in, sh:min/maxInclusive/Exclusive, sh:lessThan.
+  sh:maxCount, sh:class, sh:datatype, sh:in, sh:min/maxInclusive/Exclusive, sh:lessThan,
+  sh:disjoint, sh:nodeKind, sh:pattern, sh:min/maxLength, sh:languageIn.
 - sh:class is broken by a value that lacks the type only where the class is declared complete
   (all of its members are known); elsewhere by a value of a class disjoint with it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import rdflib
-from rdflib.namespace import OWL, RDF, RDFS, SH
-from rdflib.plugins.sparql import prepareQuery
-from rdflib.plugins.sparql.algebra import traverse
 
-from epistemic.logic.graph import parse_triples
+from epistemic.logic.axioms import read_axioms
+from epistemic.logic.graph import TYPE, parse_triples
 from epistemic.logic.hierarchy import Hierarchy
 from epistemic.logic.kinds import KINDS, Constraint, constraint_name
-from epistemic.logic.terms import rdflib_term, term_text
-
-_PARAMETERS = {kind.parameter: kind for kind in KINDS.values() if kind.parameter is not None}
-# Parameters that adding a triple can't break, or that break nothing.
-_HARMLESS = {
-    SH.path, SH.minCount, SH.name, SH.description, SH.message, SH.severity, SH.order, SH.group,
-    SH.defaultValue, RDF.type, RDFS.label, RDFS.comment, SH.deactivated,
-}  # fmt: skip
-_TARGETS = {SH.targetClass, SH.targetNode, SH.targetSubjectsOf}
+from epistemic.logic.shapes import as_open_world, read_shapes
+from epistemic.logic.slow import SlowShapes, Triple
+from epistemic.logic.terms import rdflib_term
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,12 @@ class Constraints:
       symmetric: IRIs of symmetric properties.
       inverse: (p, q) pairs: p says of (s, o) what q says of (o, s).
       subclass: (class, superclass) pairs, as stated.
+      subproperty: (p, q) pairs: what p says, q says too.
+      transitive: IRIs of transitive properties.
+      domain, range: (property, class) pairs: the class of its subjects, of its values.
       complete: IRIs of classes whose every member is typed in the graph.
+      unread: kind of axiom -> how many the sources hold that nothing reads.
       slow: shapes left to pySHACL; empty where everything compiled.
-      slow_terms: IRIs that the slow shapes mention: a claim about none of them can't break them;
-        None where they mention a variable predicate, so that any claim can.
     """
 
     rules: tuple[Constraint, ...] = ()
@@ -61,8 +58,12 @@ class Constraints:
     inverse: frozenset[tuple[str, str]] = frozenset()
     subclass: frozenset[tuple[str, str]] = frozenset()
     complete: frozenset[str] = frozenset()
-    slow: rdflib.Graph = field(default_factory=rdflib.Graph, compare=False)
-    slow_terms: frozenset[str] | None = frozenset()
+    subproperty: frozenset[tuple[str, str]] = frozenset()
+    transitive: frozenset[str] = frozenset()
+    domain: frozenset[tuple[str, str]] = frozenset()
+    range: frozenset[tuple[str, str]] = frozenset()
+    unread: Mapping[str, int] = field(default_factory=dict, compare=False)
+    slow: SlowShapes = field(default_factory=SlowShapes, compare=False)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -76,10 +77,16 @@ class Constraints:
         return {*self.symmetric, *(p for pair in self.inverse for p in pair)}
 
     @property
+    def related(self) -> set[str]:
+        """IRIs of the properties from which others follow."""
+        return {*self.reversible, *(p for p, _ in self.subproperty)}
+
+    @property
     def vocabulary(self) -> set[str]:
         """IRIs of the properties and classes that they speak of, targets apart."""
-        classes = {name for pair in self.subclass for name in pair}
-        return self.reversible.union(classes, *(rule.vocabulary for rule in self.rules))
+        pairs = (*self.subclass, *self.subproperty, *self.domain, *self.range)
+        names = {name for pair in pairs for name in pair} | self.transitive | self.reversible
+        return names.union(*(rule.vocabulary for rule in self.rules))
 
     @property
     def mentioned(self) -> set[str]:
@@ -91,15 +98,48 @@ class Constraints:
 
         (q, True) stands for: (s, predicate, o) says what (o, q, s) says.
         """
+        return self._reached(predicate, frozenset())
+
+    def implications(self, predicate: str) -> list[tuple[str, bool]]:
+        """Every (property, swapped) that follows from the property, itself first."""
+        return self._reached(predicate, self.subproperty)
+
+    def consequences(self, predicate: str) -> list[tuple[str, bool]]:
+        """Those that follow from the property and don't say the same."""
+        same = self.synonyms(predicate)
+        return [other for other in self.implications(predicate) if other not in same]
+
+    def _reached(self, predicate: str, above: frozenset[tuple[str, str]]) -> list[tuple[str, bool]]:
         flips: dict[str, set[str]] = {p: {p} for p in self.symmetric}
         for p, q in self.inverse:
             flips.setdefault(p, set()).add(q)
             flips.setdefault(q, set()).add(p)
-        same = [(predicate, False)]
-        for name, swapped in same:
+        found = [(predicate, False)]
+        for name, swapped in found:
             fresh = [(other, not swapped) for other in sorted(flips.get(name, ()))]
-            same += [synonym for synonym in fresh if synonym not in same]
-        return same
+            fresh += [(q, swapped) for p, q in sorted(above) if p == name]
+            found += [other for other in fresh if other not in found]
+        return found
+
+    def implied(self, claim: Triple) -> list[Triple]:
+        """All that a claim says by itself: it, the properties that follow, the classes of both."""
+        s, p, o = claim
+        if p == TYPE:
+            return [(s, p, name) for name in sorted(self.hierarchy.above_of(o))]
+        is_name = not o.startswith('"')
+        said = [
+            (o, q, s) if swapped else (s, q, o)
+            for q, swapped in self.implications(p)
+            if is_name or not swapped
+        ]
+        types = {
+            (term, TYPE, name)
+            for s, q, o in said
+            for term, pairs in ((s, self.domain), (o, self.range))
+            for below in (c for r, c in pairs if r == q and not term.startswith('"'))
+            for name in self.hierarchy.above_of(below)
+        }
+        return said + sorted(types)
 
     def functional(self, predicate: str) -> bool:
         """Whether every subject has at most one value of the property."""
@@ -148,7 +188,10 @@ def inverse_name(first: str, second: str) -> str:
 
 
 def read_constraints(
-    *paths: str | Path, complete: Sequence[str] = (), turtle: str | None = None
+    *paths: str | Path,
+    complete: Sequence[str] = (),
+    turtle: str | None = None,
+    slow_minutes: float = 10.0,
 ) -> Constraints:
     """The constraints in RDF files (shapes, an ontology, or data with both).
 
@@ -156,6 +199,7 @@ def read_constraints(
       *paths: files in any format that `parse_triples` reads.
       complete: IRIs of classes whose members are all known.
       turtle: shapes as text, instead of files or beside them.
+      slow_minutes: what pySHACL may take for all claims that it has to judge.
 
     Raises:
       ValueError: an unreadable file, or a constraint that makes no sense; names it.
@@ -166,162 +210,26 @@ def read_constraints(
             source.add(tuple(map(rdflib_term, triple)))  # type: ignore[arg-type]
     if turtle is not None:
         source.parse(data=turtle, format="turtle")
+    return constraints_of(source, complete, slow_minutes)
+
+
+def constraints_of(
+    source: rdflib.Graph, complete: Sequence[str] = (), slow_minutes: float = 10.0
+) -> Constraints:
+    """The constraints in a graph; see `read_constraints`."""
+    shapes, slow = read_shapes(source)
+    axioms = read_axioms(source)
     rules = {rule for kind in KINDS.values() for rule in kind.read_axioms(source)}
-    slow = rdflib.Graph()
-    for shape in sorted(_shapes(source), key=str):
-        compiled = _compile_shape(source, shape)
-        if compiled is None:
-            slow += _description(source, shape)
-        else:
-            rules |= set(compiled)
-    return Constraints(
-        rules=tuple(sorted(rules)),
-        symmetric=frozenset(map(str, source.subjects(RDF.type, OWL.SymmetricProperty))),
-        inverse=frozenset((str(p), str(q)) for p, q in source.subject_objects(OWL.inverseOf)),
-        subclass=frozenset(
-            (str(child), str(parent))
-            for child, parent in source.subject_objects(RDFS.subClassOf)
-            if isinstance(parent, rdflib.URIRef)
-        ),
+    read = Constraints(
+        rules=tuple(sorted(shapes | rules | axioms.rules)),
+        symmetric=axioms.symmetric,
+        inverse=axioms.inverse,
+        subclass=axioms.subclass,
         complete=frozenset(complete),
-        slow=slow,
-        slow_terms=_mentioned(slow),
+        subproperty=axioms.subproperty,
+        transitive=axioms.transitive,
+        domain=axioms.domain,
+        range=axioms.range,
+        unread=axioms.unread,
     )
-
-
-def _shapes(source: rdflib.Graph) -> set[rdflib.term.Node]:
-    """Shapes with a target or a class of their own; those nested in others come with them."""
-    nested = set(source.objects(None, SH.property)) | set(source.objects(None, SH.node))
-    shapes = set(source.subjects(RDF.type, SH.NodeShape))
-    for predicate in (*_TARGETS, SH.targetObjectsOf, SH.target, SH.property, SH.sparql):
-        shapes |= set(source.subjects(predicate))
-    return {shape for shape in shapes if shape not in nested or _has_target(source, shape)}
-
-
-def _has_target(source: rdflib.Graph, shape: rdflib.term.Node) -> bool:
-    return any((shape, target, None) in source for target in _TARGETS)
-
-
-@dataclass(frozen=True)
-class _Targets:
-    """What a shape looks at: members of classes, terms, subjects of properties."""
-
-    classes: tuple[str, ...]
-    nodes: tuple[str, ...]
-    subjects_of: frozenset[rdflib.term.Node]
-
-    @classmethod
-    def of(cls, source: rdflib.Graph, shape: rdflib.term.Node) -> _Targets:
-        classes = sorted(map(str, source.objects(shape, SH.targetClass)))
-        if (shape, RDF.type, RDFS.Class) in source or (shape, RDF.type, OWL.Class) in source:
-            classes.append(str(shape))
-        return cls(
-            tuple(classes),
-            tuple(sorted(map(term_text, source.objects(shape, SH.targetNode)))),
-            frozenset(source.objects(shape, SH.targetSubjectsOf)),
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.classes or self.nodes or self.subjects_of)
-
-    def fit(self, path: rdflib.term.Node) -> bool:
-        """Whether a constraint on the path can have them."""
-        if self.subjects_of and (self.classes or self.nodes):
-            return False
-        return not (self.subjects_of - {path})
-
-
-def _compile_shape(source: rdflib.Graph, shape: rdflib.term.Node) -> list[Constraint] | None:
-    """The shape as constraints, or None where any part of it needs pySHACL."""
-    if _is_deactivated(source, shape):
-        return []
-    targets = _Targets.of(source, shape)
-    parts = [shape]
-    if (shape, SH.path, None) not in source:
-        parts = [*source.objects(shape, SH.property)]
-        if set(source.predicates(shape)) - _TARGETS - {SH.property} - _HARMLESS:
-            return None
-    rules: list[Constraint] = []
-    for part in parts:
-        if part != shape and _is_deactivated(source, part):
-            continue
-        ignored = _HARMLESS | _TARGETS if part == shape else _HARMLESS
-        compiled = _compile_part(source, part, targets, ignored)
-        if compiled is None:
-            return None
-        rules += compiled
-    return rules if targets else []
-
-
-def _compile_part(
-    source: rdflib.Graph,
-    part: rdflib.term.Node,
-    targets: _Targets,
-    ignored: Set[rdflib.term.Node],
-) -> list[Constraint] | None:
-    """A property shape as constraints, or None where any part of it needs pySHACL.
-
-    Args:
-      source: where it is described.
-      part: the shape.
-      targets: what it looks at.
-      ignored: parameters that ask nothing.
-    """
-    path = source.value(part, SH.path)
-    if not isinstance(path, rdflib.URIRef) or path == RDF.type or not targets.fit(path):
-        return None
-    rules = []
-    for parameter, value in source.predicate_objects(part):
-        if kind := _PARAMETERS.get(rdflib.URIRef(str(parameter))):
-            detail = kind.read_value(source, value)
-            if detail is None:
-                return None
-            rules.append(kind(str(path), detail, targets.classes, targets.nodes))
-        elif parameter not in ignored:
-            return None
-    return rules
-
-
-def _is_deactivated(source: rdflib.Graph, shape: rdflib.term.Node) -> bool:
-    return bool(source.value(shape, SH.deactivated, default=rdflib.Literal(False)))
-
-
-def _description(source: rdflib.Graph, node: rdflib.term.Node) -> rdflib.Graph:
-    """The triples of a node and of all that it leads to, prefixes of queries included."""
-    described, waiting, seen = rdflib.Graph(), [node], {node}
-    while waiting:
-        for triple in source.triples((waiting.pop(), None, None)):
-            described.add(triple)
-            target = triple[2]
-            follow = isinstance(target, rdflib.BNode) or triple[1] in (SH.prefixes, SH.node)
-            if follow and target not in seen:
-                seen.add(target)
-                waiting.append(target)
-    return described
-
-
-def _mentioned(slow: rdflib.Graph) -> frozenset[str] | None:
-    """IRIs in the shapes and in their queries; None where a query leaves a predicate open."""
-    mentioned = {str(term) for triple in slow for term in triple if isinstance(term, rdflib.URIRef)}
-    prefixes = {
-        str(slow.value(node, SH.prefix)): rdflib.URIRef(str(slow.value(node, SH.namespace)))
-        for node in slow.subjects(SH.prefix)
-    }
-    patterns: list[tuple[object, ...]] = []
-
-    def collect(node: object) -> None:
-        patterns.extend(getattr(node, "triples", None) or ())
-
-    for query in slow.objects(None, SH.select):
-        try:
-            algebra = prepareQuery(str(query), initNs=prefixes).algebra
-        except Exception:  # rdflib raises many kinds; pySHACL's own message comes when it runs
-            return None
-        traverse(algebra, visitPre=collect)
-    for pattern in patterns:
-        if isinstance(pattern[1], rdflib.Variable):
-            return None
-        mentioned |= {str(term) for term in pattern if isinstance(term, rdflib.URIRef)}
-        if not isinstance(pattern[1], rdflib.URIRef):
-            mentioned |= set(re.findall(r"<([^>]*)>", pattern[1].n3()))  # type: ignore[attr-defined]
-    return frozenset(mentioned)
+    return replace(read, slow=SlowShapes(as_open_world(slow, read.hierarchy), slow_minutes))

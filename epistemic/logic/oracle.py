@@ -1,7 +1,7 @@
 """The oracle: claims in, verdicts with their proofs out, jitted.
 
-A claim is ENTAILED when the graph states it or says the same by symmetry, an inverse or a
-subclass; else CONTRADICTORY when the graph with it breaks a constraint that the graph alone
+A claim is ENTAILED when the graph states it or says it by its axioms (`epistemic.logic.closure`);
+else CONTRADICTORY when the graph with it breaks a constraint that the graph alone
 doesn't; else UNKNOWN. Two violations are one when focus node, constraint, path and value are:
 a subject with two capitals already breaks 'one capital', and a third adds nothing.
 """
@@ -9,22 +9,20 @@ a subject with two capitals already breaks 'one capital', and a third adds nothi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyshacl
-import rdflib
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from rdflib.namespace import RDF, SH
 
 from epistemic.logic.compilation import Compiled, compile_oracle, with_vocabulary
 from epistemic.logic.constraints import Constraints
-from epistemic.logic.graph import TYPE, Graph, neighbourhood
+from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.lookup import Index, Verdict, judge, padded
-from epistemic.logic.terms import canonical, rdflib_term
+from epistemic.logic.slow import SlowJudge, Triple
+from epistemic.logic.terms import canonical
 
 # Larger batches spill their intermediates out of the cache and are judged at half the speed.
 LARGEST_BATCH = 1 << 16
@@ -90,53 +88,80 @@ class Oracle:
         if not len(self.constraints.slow):
             return judgement
         verdict, slow = judgement.verdict.copy(), judgement.slow.copy()
-        mentioned = self.constraints.slow_terms
+        says: list[list[Triple]] = []
         for i in np.flatnonzero(verdict == Verdict.UNKNOWN).tolist():
-            claim = claim_of(i)
-            concerns = claim[2] if claim[1] == TYPE else claim[1]
-            if mentioned is None or concerns in mentioned:
+            s, p, o = claim_of(i)
+            said = self.constraints.implied((s, p, canonical(o)))
+            if self.constraints.slow.concern(said):
                 slow[i] = True
-                if self._breaks_slow_shape(claim):
-                    verdict[i] = Verdict.CONTRADICTORY
+                says.append(said)
+        if says:
+            broken = np.flatnonzero(slow)[self._slow_judge.breaks(says)]
+            verdict[broken] = Verdict.CONTRADICTORY
         return Judgement(verdict, judgement.proof, slow)
 
-    def _breaks_slow_shape(self, claim: Sequence[str]) -> bool:
-        """Whether the claim's neighbourhood with it has a violation that it lacks without."""
-        around = neighbourhood(self._closed, [*self.encode([claim])[0, [0, 2]]], hops=2)
-        reached = np.unique(around[:, [0, 2]])
-        types = self._closed.triples[:, 1] == self.graph.ids.get(TYPE, -1)
-        types &= np.isin(self._closed.triples[:, 0], reached)
-        before = self._closed.with_triples(
-            np.concatenate([around, self._closed.triples[types]])
-        ).to_rdflib()
-        after = before + rdflib.Graph()
-        s, p, o = map(rdflib_term, claim)
-        after.add((s, p, o))
-        for other, swapped in self.constraints.synonyms(claim[1])[1:]:
-            if not (swapped and isinstance(o, rdflib.Literal)):
-                after.add((o, rdflib_term(other), s) if swapped else (s, rdflib_term(other), o))
-        return bool(self._violations(after) - self._violations(before))
-
     @functools.cached_property
-    def _closed(self) -> Graph:
-        """All that the graph says, stated or inferred."""
-        spoken = self.compiled.triples
-        return self.graph.with_triples(spoken[spoken[:, 1] < len(self.graph.terms)])
-
-    def _violations(self, graph: rdflib.Graph) -> set[tuple[Any, ...]]:
-        """(focus node, shape, component, path, value) of each of pySHACL's results."""
-        _, report, _ = pyshacl.validate(graph, shacl_graph=self.constraints.slow, inference="none")
-        if not isinstance(report, rdflib.Graph):
-            raise RuntimeError(f"pySHACL could not read the shapes: {report}")
-        keys = (
-            SH.focusNode, SH.sourceShape, SH.sourceConstraintComponent, SH.resultPath, SH.value
-        )  # fmt: skip
-        return {
-            tuple(report.value(result, key) for key in keys)
-            for result in report.subjects(RDF.type, SH.ValidationResult)
-        }
+    def _slow_judge(self) -> SlowJudge:
+        terms, spoken = self.graph.terms, self.compiled.triples
+        said = spoken[spoken[:, 1] < len(terms)].tolist()
+        return SlowJudge(
+            self.constraints.slow, ((terms[s], terms[p], terms[o]) for s, p, o in said)
+        )
 
     def _judge_with(self, index: Index, claims: np.ndarray) -> Judgement:
+        """Judge claims, i32[N, 3], and what follows from those that are unknown by themselves."""
+        judgement = self._judge_each(index, claims)
+        verdict, proof = judgement.verdict, judgement.proof
+        for column, more in self._followed_by(claims, verdict == Verdict.UNKNOWN):
+            found = self._judge_each(index, more)
+            broken = found.verdict == Verdict.CONTRADICTORY
+            verdict[column[broken]] = Verdict.CONTRADICTORY
+            proof[column[broken]] = found.proof[broken]
+        return judgement
+
+    def _followed_by(
+        self, claims: np.ndarray, unknown: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(i[M] places, i32[M, 3] claims) that unknown claims entail and that say more."""
+        for p, (properties, domain, range_) in self._consequences.items():
+            rows = np.flatnonzero(unknown & (claims[:, 1] == p))
+            mine = claims[rows]
+            for q, swapped in properties:
+                more = mine[:, [2, 1, 0]] if swapped else mine.copy()
+                more[:, 1] = q
+                yield self._of_names(rows, more)
+            for names, column in ((domain, 0), (range_, 2)):
+                for name in names:
+                    more = np.stack([mine[:, column], *np.full((2, len(mine)), name)], axis=1)
+                    more[:, 1] = self.graph.ids[TYPE]
+                    yield self._of_names(rows, more)
+
+    def _of_names(self, rows: np.ndarray, claims: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those whose subject is no literal; of a new term that isn't known here."""
+        known = len(self.graph.terms)
+        is_name = self.graph.is_name[np.minimum(claims[:, 0], known - 1)] | (claims[:, 0] >= known)
+        return rows[is_name], claims[is_name].astype(np.int32)
+
+    @functools.cached_property
+    def _consequences(self) -> dict[int, tuple[list[tuple[int, bool]], list[int], list[int]]]:
+        """Predicate -> properties (swapped or not), classes of subjects, of values that follow."""
+        constraints, ids = self.constraints, self.graph.ids
+        found = {}
+        for p in sorted(constraints.vocabulary & ids.keys()):
+            every = constraints.implications(p)
+            ends = [
+                sorted({ids[c] for q, swapped in every for r, c in pairs[swapped] if r == q})
+                for pairs in (
+                    (constraints.domain, constraints.range),
+                    (constraints.range, constraints.domain),
+                )
+            ]
+            properties = [(ids[q], swapped) for q, swapped in constraints.consequences(p)]
+            if properties or any(ends):
+                found[ids[p]] = (properties, ends[0], ends[1])
+        return found
+
+    def _judge_each(self, index: Index, claims: np.ndarray) -> Judgement:
         verdicts, proofs = [], []
         for start in range(0, len(claims), LARGEST_BATCH):
             batch = claims[start : start + LARGEST_BATCH]
@@ -151,7 +176,7 @@ class Oracle:
     def _admit(
         self, claims: Sequence[Sequence[str]], ids: np.ndarray, strange: np.ndarray
     ) -> tuple[np.ndarray, Index]:
-        """Give terms that the graph has never heard of a place, with the traits of literals."""
+        """Give terms that the graph has never heard of a place, with the traits of its text."""
         index, known = self.compiled.lookup, len(self.graph.terms)
         places: dict[str, int] = {}
         for row in strange.tolist():
@@ -160,17 +185,15 @@ class Oracle:
                 ids[row, column] = self.graph.ids.get(
                     term, known + places.setdefault(term, len(places))
                 )
-        literals = [(known + i, term) for term, i in places.items() if term.startswith('"')]
         extra = padded(known + len(places)) - index.rank.shape[0]
         if extra > 0:
             raise ValueError(
                 f"{len(places)} terms that the graph doesn't hold in one batch of claims; "
                 f"there is room for {index.rank.shape[0] - known}: judge fewer claims at a time"
             )
-        if not literals:
-            return ids, index
         rank, traits = np.array(index.rank), np.array(index.traits)
-        for place, term in literals:
+        for term, i in places.items():
+            place = known + i
             rank[place] = self.graph.rank_of(term)
             for trait, test in self.compiled.value_traits.items():
                 if test.allows(term):

@@ -7,6 +7,7 @@ An IRI is bare (`http://...`), a literal is as in N-Triples
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
@@ -15,18 +16,19 @@ from typing import Any, NamedTuple
 import rdflib
 from rdflib.namespace import XSD
 
-_INTEGERS = frozenset(
-    f"{XSD}{sign}{size}"
-    for sign, sizes in {
-        "": ("integer", "int", "long", "short", "byte"),
-        "unsigned": ("Int", "Long", "Short", "Byte"),
-        "nonNegative": ("Integer",),
-        "nonPositive": ("Integer",),
-        "positive": ("Integer",),
-        "negative": ("Integer",),
-    }.items()
-    for size in sizes
-)
+_RANGES = {
+    f"{XSD}{name}": (low, high)
+    for name, low, high in (
+        *((name, -(1 << bits - 1), (1 << bits - 1) - 1)
+          for name, bits in (("byte", 8), ("short", 16), ("int", 32), ("long", 64))),
+        *((f"unsigned{name}", 0, (1 << bits) - 1)
+          for name, bits in (("Byte", 8), ("Short", 16), ("Int", 32), ("Long", 64))),
+        ("nonNegativeInteger", 0, math.inf), ("positiveInteger", 1, math.inf),
+        ("nonPositiveInteger", -math.inf, 0), ("negativeInteger", -math.inf, -1),
+    )
+}  # fmt: skip
+_INTEGER = str(XSD.integer)
+_INTEGERS = frozenset({_INTEGER, *_RANGES})
 _FLOATS = frozenset({str(XSD.double), str(XSD.float)})
 _LITERAL = re.compile(
     r'"(?P<lexical>.*)"(?:@(?P<language>[\w-]+)|\^\^<(?P<datatype>[^>]*)>)?', re.S
@@ -136,8 +138,12 @@ def value_of(term: str) -> tuple[Scale, Any]:
         return Scale.NONE, None
     lexical, _, datatype = parts
     try:
-        if datatype in _INTEGERS:
+        if datatype == _INTEGER:
             return Scale.NUMBER, int(lexical)
+        if datatype in _RANGES:
+            low, high = _RANGES[datatype]
+            whole = int(lexical)
+            return (Scale.NUMBER, whole) if low <= whole <= high else (Scale.NONE, None)
         if datatype == str(XSD.decimal):
             return Scale.NUMBER, Decimal(lexical)
         if datatype in _FLOATS:

@@ -28,6 +28,7 @@ from evidence.runtime.files import file_digest, target_digest
 from evidence.runtime.language_models import Model
 
 __all__ = [
+    "BLIND",
     "CONTROLS",
     "LICENSED",
     "NAMES",
@@ -174,6 +175,7 @@ class _Entry(NamedTuple):
       role: "ranked", "control" or "reference".
       asks: whether it asks a language model.
       licensed: whether its answers leave only with a proof.
+      blind: whether it is shown the question alone, without the card's facts.
       file: digest of the file that it is made of, or None.
     """
 
@@ -181,6 +183,7 @@ class _Entry(NamedTuple):
     role: Role = "ranked"
     asks: bool = False
     licensed: bool = False
+    blind: bool = False
     file: Callable[[SystemSettings], str | None] = lambda settings: None
 
 
@@ -189,7 +192,7 @@ _SYSTEMS = {
     "kg_context": _Entry(lambda s: Context(s.domain.constraints)),
     "graph_rag_licence": _Entry(lambda s: Licence(_oracle(s))),
     "llm": _Entry(lambda s: Asked(_model(s), card_facts), asks=True),
-    "llm_without_facts": _Entry(lambda s: Asked(_model(s), None), asks=True),
+    "llm_without_facts": _Entry(lambda s: Asked(_model(s), None), asks=True, blind=True),
     "rag": _Entry(_rag, asks=True),
     "graph_rag": _Entry(
         lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)), asks=True, licensed=True
@@ -209,3 +212,5 @@ CONTROLS = tuple(name for name, entry in _SYSTEMS.items() if entry.role == "cont
 """Answerers that must not look ideal; shown beside the ranked systems."""
 NEED_A_MODEL = tuple(name for name, entry in _SYSTEMS.items() if entry.asks)
 LICENSED = tuple(name for name, entry in _SYSTEMS.items() if entry.licensed)
+BLIND = tuple(name for name, entry in _SYSTEMS.items() if entry.blind)
+"""Those that answer from what they know of the world: no card's gold is theirs, see `Results`."""

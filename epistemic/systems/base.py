@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -16,7 +17,7 @@ class Query:
     """What a system is shown of a card: everything but the gold answer and what tells it.
 
     Attributes:
-      id: the card's id; a user's own system gets a digest of it, for ids name labels.
+      id: the card's id; a user's own system gets another, see `Masked`, for ids name labels.
       facts: sentences that hold, in order.
       question: the question in words.
       claim: what the question asks: does this triple hold?
@@ -65,18 +66,21 @@ class System(Protocol):
 
 
 class Masked:
-    """A system that isn't told the cards' own ids, in which the label can be read."""
+    """A system that isn't told the cards' own ids, in which the label can be read.
+
+    It gets a digest of each under a key that is drawn anew in every run and kept here: without the
+    key nobody can try out which id gives which digest.
+    """
 
     def __init__(self, system: System) -> None:
         self._system = system
+        self._key = secrets.token_bytes(32)
 
     def answer(self, queries: Sequence[Query]) -> Iterable[Response | Answer]:
-        return self._system.answer(
-            [
-                replace(query, id=hashlib.sha256(query.id.encode()).hexdigest()[:16])
-                for query in queries
-            ]
-        )
+        return self._system.answer([replace(query, id=self._mask(query.id)) for query in queries])
+
+    def _mask(self, name: str) -> str:
+        return hashlib.blake2b(name.encode(), key=self._key, digest_size=8).hexdigest()
 
 
 def query_of(card: Card) -> Query:

@@ -1,5 +1,6 @@
 """The command as people run it: every stage, its files, and one line for bad input."""
 
+import io
 import json
 import os
 import signal
@@ -15,8 +16,11 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from epistemic import study
+from epistemic.cards import read_cards
 from epistemic.comparison import compare
+from epistemic.domain import built_in, load_domain
 from epistemic.export import replies
+from epistemic.logic.lookup import Verdict
 from epistemic.settings import read
 from epistemic.systems import NEED_A_MODEL
 
@@ -203,7 +207,7 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
         "llm.model=yes",
         f"llm.cache={tmp_path}/cache",
         "near_miss.num=0",
-        "system.names=[graph_rag,graph_rag_unlicensed,llm,rag]",
+        "system.names=[graph_rag,graph_rag_unlicensed,llm,rag,llm_without_facts,always_no]",
     ]
     run(tmp_path, *endpoint)
     server.shutdown()
@@ -220,6 +224,20 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
     assert results["thesis"]["verdict"] == "inconclusive"
     # Half of the graph: the licence loses true answers, and the sweep shows it.
     assert results["quality"][1]["systems"]["graph_rag"]["LA"]["value"] < 0.8
+
+    # Who is shown no facts is scored by the whole graph, and there alone: YES to everything is
+    # right as often as the graph says yes.
+    whole, labels = results["whole_graph"], {"E": 0, "C": 0, "U": 0}
+    domain = load_domain(built_in(results["deck"]["domain"]))
+    for card in read_cards(tmp_path / "cards.jsonl"):
+        labels[Verdict(domain.oracle.judge([card.claim]).verdict[0]).label] += 1
+    assert whole["labels"] == labels and whole["changed"] > 0
+    assert set(whole["systems"]) == {"llm_without_facts", "always_no"}
+    assert "llm_without_facts" not in results["systems"]
+    accuracy = {n: s["beside"]["accuracy"]["value"] for n, s in whole["systems"].items()}
+    shares = {label: labels[label] / sum(labels.values()) for label in labels}
+    assert accuracy == pytest.approx({"llm_without_facts": shares["E"], "always_no": shares["C"]})
+    assert "Asked without facts" in (tmp_path / "report.html").read_text()
 
     # The replies are a model by themselves, with the server gone; for this deck and no other.
     path = tmp_path / "replies.jsonl"
@@ -245,7 +263,8 @@ def test_the_replies_that_ship_answer_the_whole_of_their_deck(domain, llm, tmp_p
     plain["system"]["names"] = NEED_A_MODEL
     plain["compilation_cache"] = CACHE
     finish(read(plain), tmp_path)
-    systems = json.loads((tmp_path / "results.json").read_text())["systems"]
+    results = json.loads((tmp_path / "results.json").read_text())
+    systems = results["systems"] | results["whole_graph"]["systems"]
     assert set(systems) == set(NEED_A_MODEL)
     assert {s["beside"]["error_rate"]["value"] for s in systems.values()} == {0}
     if llm == "recorded":  # held to the three words
@@ -282,3 +301,17 @@ def test_bad_input_ends_the_command_with_2_and_one_line(tmp_path):
     assert result.stderr.strip().splitlines() == [
         "kg.wrong=2: input should be less than or equal to 1"
     ]
+
+
+def test_axioms_that_nothing_reads_are_said_and_kept(tmp_path):
+    extra = tmp_path / "extra.ttl"
+    extra.write_text(
+        "@prefix owl: <http://www.w3.org/2002/07/owl#> . <http://x/a> owl:sameAs <http://x/b> ."
+    )
+    plain = configured(*SMALL, "stage=cards", "near_miss.num=0")
+    plain["domain"]["constraints"].append(str(extra))
+    console = Console(record=True, file=io.StringIO(), width=100)
+    study.run_stage(read(plain), tmp_path, console)
+    assert "Axioms not read, which leave claims unknown: 1 owl:sameAs" in console.export_text()
+    kept = json.loads((tmp_path / "cards.json").read_text())
+    assert kept["graph"]["axioms_unread"] == {"owl:sameAs": 1}

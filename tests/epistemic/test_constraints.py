@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from rdflib import URIRef
+from rdflib.namespace import SH
 
 from epistemic.logic.constraints import read_constraints
 from epistemic.logic.kinds import MaxCount
@@ -51,16 +53,21 @@ def test_owl_axioms_are_read():
     assert found.hierarchy.apart[X + "Port"] == {X + "River", X + "Sea"}
 
 
-def test_a_shape_with_anything_else_goes_to_pyshacl_whole():
+QUERY = "SELECT $this WHERE { $this <http://x/length> ?l . FILTER (?l < 0) }"
+
+
+def test_what_a_shape_asks_beside_its_compiled_parts_goes_to_pyshacl():
     found = read(
-        ":S a sh:NodeShape ; sh:targetClass :River ; "
-        "sh:property [ sh:path :length ; sh:maxCount 1 ] ; "
-        'sh:sparql [ sh:select "SELECT $this WHERE { $this <http://x/length> ?l . '
-        'FILTER (?l < 0) }" ] .'
+        ":S a sh:NodeShape ; sh:targetClass :River ; sh:property :L, :M ; "
+        f'sh:sparql [ sh:select "{QUERY}" ] . '
+        ":L sh:path :length ; sh:maxCount 1 . :M sh:path :mouth ; sh:uniqueLang true ."
     )
-    assert found.rules == ()
-    assert found.slow_terms is not None
-    assert X + "length" in found.slow_terms
+    assert [rule.name for rule in found.rules] == ["max_count(length, 1) of River"]
+    paths = set(found.slow.graph.objects(None, SH.path))
+    assert (len(found.slow), paths) == (1, {URIRef(X + "mouth")})
+    (scope,) = found.slow.scopes
+    assert scope.terms is not None and {X + "length", X + "mouth", X + "River"} <= scope.terms
+    assert scope.reach == 1
 
 
 def test_a_query_with_an_open_predicate_concerns_every_claim():
@@ -68,16 +75,37 @@ def test_a_query_with_an_open_predicate_concerns_every_claim():
         ':S a sh:NodeShape ; sh:targetClass :River ; sh:sparql [ sh:select "SELECT $this '
         'WHERE { $this ?anything ?value . }" ] .'
     )
-    assert found.slow_terms is None
+    assert found.slow.scopes[0].terms is None
 
 
 @pytest.mark.parametrize(
-    "extra", ["sh:pattern 'x'", "sh:nodeKind sh:IRI", "sh:qualifiedMinCount 1"]
+    "extra", ["sh:uniqueLang true", "sh:not [ sh:class :B ]", "sh:or ( [ sh:class :B ] )"]
 )
 def test_uncompiled_parameters_are_not_dropped(extra):
     found = read(f":S sh:targetClass :A ; sh:property [ sh:path :p ; sh:maxCount 1 ; {extra} ] .")
     assert found.rules == ()
     assert len(found.slow)
+
+
+def test_notes_of_others_on_a_shape_ask_nothing():
+    found = read(
+        ":S sh:targetClass :A ; :by :me ; sh:property [ sh:path :p ; sh:maxCount 1 ; :by 1 ] ."
+    )
+    assert len(found.rules) == 1 and not len(found.slow)
+
+
+@pytest.mark.parametrize(
+    "path, reach",
+    [
+        (":p", 1),
+        ("( :p :q :r )", 3),
+        ("[ sh:inversePath :p ]", 1),
+        ("[ sh:zeroOrMorePath :p ]", None),
+    ],
+)
+def test_a_shape_reads_as_far_as_its_path(path, reach):
+    found = read(f":S sh:targetClass :A ; sh:property [ sh:path {path} ; sh:uniqueLang true ] .")
+    assert [scope.reach for scope in found.slow.scopes] == [reach]
 
 
 @pytest.mark.parametrize(
@@ -96,12 +124,12 @@ def test_targets_that_are_compiled(targets, compiled):
     assert (len(found.rules), bool(len(found.slow))) == (int(compiled), not compiled)
 
 
-def test_a_part_with_targets_of_its_own_goes_to_pyshacl():
+def test_a_part_with_targets_of_its_own_has_both():
     found = read(
         ":S sh:targetClass :A ; sh:property [ sh:path :p ; sh:maxCount 1 ; sh:targetClass :B ] ."
     )
-    assert [rule.classes for rule in found.rules] == [(X + "B",)]
-    assert len(found.slow)
+    assert [rule.classes for rule in found.rules] == [(X + "A",), (X + "B",)]
+    assert not len(found.slow)
 
 
 def test_a_deactivated_shape_says_nothing():

@@ -123,13 +123,38 @@ CASES = {
         shape("sh:maxExclusive 3"), "max_exclusive(p, 3)", "a p 2; b p 3; c p 4",
         {"b", "c"}, "d p 3", "d p 2", "The mouth of anything is less than 3 km.",
     ),
+    "property_disjoint": Case(
+        shape("sh:disjoint :q"), "property_disjoint(p, q)", "a p x; a q x; b p x; c q y",
+        {"a"}, "b q x", "b q y", "",
+    ),
+    "node_kind": Case(
+        shape("sh:nodeKind sh:IRI"), "node_kind(p, IRI)", "a p 1; b p x", {"a"}, "c p 5", "c p y",
+        "",
+    ),
+    "pattern": Case(
+        shape("sh:pattern '[xy]$' ; sh:flags 'i'"), "pattern(p, [xy]$, i)", "a p z; b p x",
+        {"a"}, "b p w", "b p Y", "",
+    ),
+    "min_length": Case(
+        shape("sh:minLength 2"), "min_length(p, 2)", "a p 1; b p 10", {"a"}, "c p 5", "c p 12", "",
+    ),
+    "max_length": Case(
+        shape("sh:maxLength 2"), "max_length(p, 2)", "a p 100; b p 10", {"a"}, "c p 123", "c p 7",
+        "",
+    ),
+    "language_in": Case(
+        shape("sh:languageIn ( 'en' 'DE' )"), "language_in(p, de, en)",
+        "a p x; b p fluss@de-AT; c p fleuve@fr", {"a", "c"}, "b p rivière@fr", "b p river@en", "",
+    ),
 }  # fmt: skip
 EACH = pytest.mark.parametrize("kind", CASES)
 
 
 def triple(text: str) -> tuple[str, str, str]:
     s, p, o = text.split()
-    return X + s, TYPE if p == "a" else X + p, literal(int(o)) if o.isdigit() else X + o
+    text, _, language = o.partition("@")
+    thing = f'"{text}"@{language}' if language else literal(int(o)) if o.isdigit() else X + o
+    return X + s, TYPE if p == "a" else X + p, thing
 
 
 def graph(case: Case) -> Graph:
@@ -216,6 +241,30 @@ def test_a_name_has_the_targets_too():
 def test_no_values_at_all_is_left_to_pyshacl():
     read = read_constraints(turtle=PREFIXES + shape("sh:maxCount 0"))
     assert read.rules == () and len(read.slow)
+
+
+def test_a_literal_is_of_no_class_whether_its_members_are_known_or_not():
+    for complete in ((), ("Sea",)):
+        case = CASES["class"]._replace(complete=complete, facts="a p 1; x a Sea")
+        oracle = Oracle(graph(case), constraints(case))
+        assert [v.subjects for v in oracle.violations] == [(X + "a",)]
+        assert oracle.judge([triple("b p 2"), triple("b p x")]).verdict.tolist() == [C, U]
+
+
+@pytest.mark.parametrize(
+    "kind, allowed",
+    [("IRI", "i"), ("BlankNode", "b"), ("Literal", "l"), ("BlankNodeOrIRI", "bi"),
+     ("BlankNodeOrLiteral", "bl"), ("IRIOrLiteral", "il")],
+)  # fmt: skip
+def test_kinds_of_nodes(kind, allowed):
+    rule = constraints(CASES["node_kind"]._replace(turtle=shape(f"sh:nodeKind sh:{kind}"))).rules[0]
+    terms = {"i": X + "x", "b": "_:x", "l": literal(1)}
+    assert "".join(sorted(sort for sort, term in terms.items() if rule.allows(term))) == allowed
+
+
+def test_a_bad_pattern_is_refused_by_name():
+    with pytest.raises(ValueError, match=r'sh:pattern "\[a"'):
+        read_constraints(turtle=PREFIXES + shape("sh:pattern '[a'"))
 
 
 def test_the_terms_that_a_table_must_hold():

@@ -22,7 +22,7 @@ def test_our_decks_do_not_leak(cards):
     found = audit(cards)
     assert found.chance == pytest.approx(1 / 3)
     assert not found.refused
-    assert set(found.accuracy) == {"published_rule", "surface", "counts"}
+    assert set(found.accuracy) == {"published_rule", "surface", "counts", "raw", "position"}
 
 
 def test_above_the_limit_within_the_noise_of_few_cards_is_said():
@@ -51,6 +51,71 @@ LEAKS = {
         c, facts=tuple(f"{f} {c.question}" if c.gold == "UNKNOWN" else f for f in c.facts)
     ),
 }
+
+
+PLACE = {"NO": 0, "UNKNOWN": 1, "YES": 2}
+
+
+def _sorted_by_label(card: Card) -> Card:
+    """The facts in order where the answer is YES, the other way round where it is NO."""
+    if card.gold == "UNKNOWN":
+        return card
+    order = sorted(range(len(card.facts)), key=card.facts.__getitem__, reverse=card.gold == "NO")
+    return _with_facts(card, order)
+
+
+def _subject_first(card: Card) -> Card:
+    """A fact that names the claim's subject stands first where the answer is YES, else last."""
+    order = sorted(
+        range(len(card.facts)),
+        key=lambda i: card.claim.subj not in (card.stated[i].subj, card.stated[i].obj),
+        reverse=card.gold != "YES",
+    )
+    return _with_facts(card, order)
+
+
+def _with_facts(card: Card, order: list[int]) -> Card:
+    facts, stated = (tuple(part[i] for i in order) for part in (card.facts, card.stated))
+    return replace(card, facts=facts, stated=stated)
+
+
+def _renamed(card: Card) -> Card:
+    """The subject's name begins with A, B or C by label."""
+    name = f"http://x/{'ABC'[PLACE[card.gold]]}{card.claim.subj[-6:]}"
+    return replace(card, claim=card.claim._replace(subj=name))
+
+
+LEAKS |= {
+    "the order of facts": _sorted_by_label,
+    "the place of the subject's fact": _subject_first,
+    "the last sign of a fact": lambda c: replace(
+        c, facts=tuple(fact[:-1] + "!.."[PLACE[c.gold]] * (1 + PLACE[c.gold]) for fact in c.facts)
+    ),
+    "the wording of rules": lambda c: replace(
+        c, rules=("Mind what is known.", "Know what is minded.", "Rules hold.")[PLACE[c.gold] :]
+    ),
+    "the order of rules": lambda c: replace(
+        c, rules=("One rule.", "Other rules.")[:: -1 if c.gold == "YES" else 1]
+    ),
+    "odd spaces": lambda c: replace(
+        c, question=c.question.replace(" ", "  ", 1) if c.gold == "YES" else c.question
+    ),
+    "a space that doesn't break": lambda c: replace(
+        c, facts=tuple(f.replace(" ", "\u00a0", 1) if c.gold == "NO" else f for f in c.facts)
+    ),
+    "the subject's initial": _renamed,
+}
+
+
+def test_the_order_of_the_deck_is_read(cards):
+    by_label = sorted(cards, key=lambda card: card.gold)
+    in_turn = [
+        card for three in zip(*np.split(np.array(by_label), 3), strict=True) for card in three
+    ]
+    for leaky in (by_label, in_turn):
+        found = audit(leaky)
+        assert found.refused and found.accuracy["position"].value > 0.9
+        assert found.accuracy["surface"].value < found.allowed
 
 
 @pytest.mark.parametrize("leak", LEAKS)

@@ -6,8 +6,22 @@ import json
 
 import numpy as np
 import pytest
+import rdflib
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from benchmarks.agreement import PREFIXES, X, compare, membership
+from benchmarks.agreement import (
+    CLASSES,
+    PREFIXES,
+    X,
+    by_pyshacl,
+    compare,
+    membership,
+    random_axioms,
+    random_slow_shape,
+    random_triple,
+    verdicts_by,
+)
 from epistemic.decks.synthetic import make_synthetic
 from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.graph import TYPE, Graph
@@ -137,6 +151,36 @@ def test_agrees_with_pyshacl(shacl_only: bool):
     found = compare(range(50), 10, shacl_only)
     assert not found.disagreements, found.disagreements[0]
     assert found.verdicts.min() > 25  # each verdict was really put to the test
+
+
+class Drawn:
+    """Random choices that hypothesis makes, and makes smaller."""
+
+    def __init__(self, data: st.DataObject):
+        self._draw = data.draw
+
+    def random(self) -> float:
+        return self._draw(st.floats(0, 1, exclude_max=True))
+
+    def choice(self, options: list[str]) -> str:
+        return self._draw(st.sampled_from(options))
+
+    def integers(self, low: int, high: int | None = None) -> int:
+        return self._draw(st.integers(0, low - 1) if high is None else st.integers(low, high - 1))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_shapes_agree_with_pyshacl_on_any_graph(data):
+    drawn = Drawn(data)
+    slow = [random_slow_shape(drawn, number) for number in range(2)]
+    turtle = random_axioms(drawn, shacl_only=True) + "\n" + "\n".join(slow).replace(":S", ":T")
+    axioms = rdflib.Graph().parse(data=turtle, format="turtle")
+    facts = [random_triple(drawn) for _ in range(drawn.integers(3, 10))]
+    claims = [random_triple(drawn) for _ in range(4)]
+    constraints = read_constraints(turtle=turtle, complete=[X + name for name in CLASSES])
+    found = Oracle(Graph.from_triples(facts), constraints).judge(claims).verdict.tolist()
+    assert found == verdicts_by(by_pyshacl, facts, claims, axioms, axioms)
 
 
 @pytest.mark.full

@@ -62,6 +62,7 @@ def write_run(folder, cards, systems):
             "violations": {"max_count(capital, 1)": 2},
             "shared_labels": 0,
             "judged_by_pyshacl": 0,
+            "axioms_unread": {"owl:sameAs": 2, "owl:imports": 1},
         },
     }
     deck = Deck.model_validate(about)
@@ -202,6 +203,7 @@ def test_the_page_is_one_file_that_fetches_nothing_and_escapes_everything(run):
         row = f'<td class="left">{state}</td><td class="left">{role}</td>'
         assert row in page, (role, state)
     assert "rag was left out: no language model" in page
+    assert "2 owl:sameAs, 1 owl:imports: what only they settle counts as unknown" in page
     for name in ("scores", "selective", "quality"):
         assert (run[0] / "figures" / f"{name}.svg").exists()
         assert (run[0] / "figures" / f"{name}.png").stat().st_size > 1000

@@ -7,6 +7,7 @@ of its own in `KINDS`; nothing else asks which kind a constraint is of.
 
 from epistemic.logic.kinds.base import Constraint, ValueConstraint, Words, constraint_name
 from epistemic.logic.kinds.classes import Disjoint, ValueClass
+from epistemic.logic.kinds.forms import LanguageIn, MaxLength, MinLength, NodeKind, Pattern
 from epistemic.logic.kinds.properties import (
     Asymmetric,
     InverseFunctional,
@@ -14,6 +15,7 @@ from epistemic.logic.kinds.properties import (
     LessThan,
     MaxCount,
     Negative,
+    PropertyDisjoint,
 )
 from epistemic.logic.kinds.values import (
     Bound,
@@ -31,12 +33,14 @@ KINDS: dict[str, type[Constraint]] = {
     for kind in (
         Irreflexive, Asymmetric, LessThan, Datatype, In, MinInclusive, MinExclusive, MaxInclusive,
         MaxExclusive, ValueClass, MaxCount, InverseFunctional, Negative, Disjoint,
+        PropertyDisjoint, NodeKind, Pattern, MinLength, MaxLength, LanguageIn,
     )
 }  # fmt: skip
 
 __all__ = [
     "KINDS", "Asymmetric", "Bound", "Constraint", "Datatype", "Disjoint", "In",
-    "InverseFunctional", "Irreflexive", "LessThan", "MaxCount", "MaxExclusive", "MaxInclusive",
-    "MinExclusive", "MinInclusive", "Negative", "ValueClass", "ValueConstraint", "Words",
+    "InverseFunctional", "Irreflexive", "LanguageIn", "LessThan", "MaxCount", "MaxExclusive",
+    "MaxInclusive", "MaxLength", "MinExclusive", "MinInclusive", "MinLength", "Negative",
+    "NodeKind", "Pattern", "PropertyDisjoint", "ValueClass", "ValueConstraint", "Words",
     "constraint_name",
 ]  # fmt: skip

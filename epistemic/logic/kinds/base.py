@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import rdflib
 from rdflib.namespace import RDF, SH
+from rdflib.term import Node
 
 from epistemic.logic.graph import Graph
 from epistemic.logic.hierarchy import Hierarchy
@@ -149,8 +150,14 @@ class Constraint:
     # Read.
 
     @classmethod
-    def read_value(cls, source: rdflib.Graph, value: rdflib.term.Node) -> tuple[str, ...] | None:
-        """Its value by what its SHACL parameter says; None where pySHACL has to judge it."""
+    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
+        """Its value by what its SHACL parameter says; None where pySHACL has to judge it.
+
+        Args:
+          source: where the shape is described.
+          part: the property shape.
+          value: of the parameter.
+        """
         return (term_text(value),)
 
     @classmethod

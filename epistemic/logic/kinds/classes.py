@@ -14,12 +14,13 @@ from rdflib.namespace import OWL, RDF, SH
 from epistemic.logic.english import article
 from epistemic.logic.hierarchy import Hierarchy
 from epistemic.logic.kinds.base import Constraint, Words, add_class_shape, add_property
+from epistemic.logic.kinds.forms import IS_LITERAL
 from epistemic.logic.lookup import Demand
 from epistemic.logic.tables import Tables
 
 
 class ValueClass(Constraint):
-    """sh:class: every value is a member of a class.
+    """sh:class: every value is a member of a class, so never a literal.
 
     Where all members of the class are known, a value that isn't one of them breaks it; elsewhere
     a member of a disjoint class does.
@@ -47,6 +48,8 @@ class ValueClass(Constraint):
         for demand, name in demands:
             trait = tables.member_trait(name)
             tables.add_row(self.name, self.predicate, demand, target=target, trait=trait)
+        literal = tables.value_trait(IS_LITERAL)
+        tables.add_row(self.name, self.predicate, Demand.LACKS, target=target, trait=literal)
 
     def broken(self, tables: Tables, joined: frozenset[str] = frozenset()) -> np.ndarray:
         mine = tables.stated(self.predicate)
@@ -58,7 +61,7 @@ class ValueClass(Constraint):
 
         if self.value_class in tables.hierarchy.complete:
             return ~are(self.value_class)
-        broken = np.zeros(len(mine), bool)
+        broken = tables.allowed(IS_LITERAL)[mine[:, 2]]
         for other in tables.hierarchy.apart_from(self.value_class):
             broken |= are(other)
         return broken
@@ -78,6 +81,8 @@ class ValueClass(Constraint):
             super().write(shapes, hierarchy)
             return
         node = self._write_targets(shapes)
+        part = add_property(shapes, node, self._write_path(shapes))
+        shapes.add((part, SH.nodeKind, SH.BlankNodeOrIRI))
         for other in hierarchy.apart_from(self.value_class):
             part = add_property(shapes, node, self._write_path(shapes))
             shapes.add((part, SH["not"], add_class_shape(shapes, other)))

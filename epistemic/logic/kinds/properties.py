@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 import rdflib
 from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, SH
+from rdflib.term import Node
 
 from epistemic.logic.english import iri_words
 from epistemic.logic.kinds.base import Constraint, Words
@@ -36,7 +39,7 @@ class MaxCount(Constraint):
         return self.value == ("1",)
 
     @classmethod
-    def read_value(cls, source: rdflib.Graph, value: rdflib.term.Node) -> tuple[str, ...] | None:
+    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
         limit = int(str(value))
         return (str(limit),) if limit else None
 
@@ -192,6 +195,44 @@ class LessThan(Constraint):
 
     def say(self, words: Words) -> str:
         return f"The {words.label} of anything is less than its {iri_words(self.greater)}."
+
+
+class PropertyDisjoint(Constraint):
+    """sh:disjoint, owl:propertyDisjointWith: no subject has a value of both properties."""
+
+    kind = "property_disjoint"
+    parameter: ClassVar[rdflib.URIRef | None] = SH.disjoint
+    names_in_value = True
+
+    @classmethod
+    def read_axioms(cls, source: rdflib.Graph) -> Iterator[Constraint]:
+        pairs = [*source.subject_objects(OWL.propertyDisjointWith)]
+        for group in source.subjects(RDF.type, OWL.AllDisjointProperties):
+            for members in source.objects(group, OWL.members):
+                pairs += combinations(Collection(source, members), 2)
+        for one, other in pairs:
+            first, second = sorted((str(one), str(other)))
+            yield cls(first, (second,))
+
+    def add_rows(self, tables: Tables, target: int, broken: np.ndarray) -> None:
+        mine, theirs = self.predicate, self.value[0]
+        for claimed, other in dict.fromkeys(((mine, theirs), (theirs, mine))):
+            tables.add_row(
+                self.name, claimed, Demand.ABSENT, target=target, relation=tables.ids[other]
+            )
+            if (other, False) in tables.synonyms(claimed):
+                # Whatever the one says the other says as well; all have trait 0.
+                tables.add_row(self.name, claimed, Demand.LACKS, target=target, trait=0)
+            if (other, True) in tables.synonyms(claimed):
+                tables.add_row(self.name, claimed, Demand.OTHER, target=target)
+
+    def broken(self, tables: Tables, joined: frozenset[str] = frozenset()) -> np.ndarray:
+        mine, theirs = tables.stated(self.predicate), tables.stated(self.value[0])
+        pairs = mine[:, 0].astype(np.int64) * tables.terms + mine[:, 2]
+        return np.isin(pairs, theirs[:, 0].astype(np.int64) * tables.terms + theirs[:, 2])
+
+    def _write_demand(self, shapes: rdflib.Graph, part: rdflib.BNode) -> None:
+        shapes.add((part, SH.disjoint, rdflib.URIRef(self.value[0])))
 
 
 class Negative(Constraint):

@@ -8,6 +8,7 @@ import numpy as np
 import rdflib
 from rdflib.collection import Collection
 from rdflib.namespace import RDF, SH, XSD
+from rdflib.term import Node
 
 from epistemic.logic.graph import Graph
 from epistemic.logic.kinds.base import ValueConstraint, Words
@@ -58,7 +59,7 @@ class In(ValueConstraint):
     is_of_numbers = False
 
     @classmethod
-    def read_value(cls, source: rdflib.Graph, value: rdflib.term.Node) -> tuple[str, ...] | None:
+    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
         return tuple(sorted(map(term_text, Collection(source, value))))
 
     def allows(self, term: str) -> bool:
