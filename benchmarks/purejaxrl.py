@@ -1,14 +1,16 @@
 """PureJaxRL's PPO as its authors describe it (Lu et al. 2022), on our world, as a baseline.
 
-Separate actor and critic of two tanh layers each; float32 observations stored in the rollout;
-whole batch flattened, shuffled step by step and split into minibatches; everything in one jit.
-`shared=True` swaps in our network, so that what remains is the algorithm.
+Written afresh from `purejaxrl/ppo.py` (commit 31756b1): separate actor and critic of two layers of
+64; float32 observations stored in the rollout; the batch flattened, shuffled step by step and split
+into minibatches; the value clipped like the ratio; a learning rate that falls to 0. An episode is
+one of ours: whoever dies is reborn in its world, and a world is made anew after 512 steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,25 +21,50 @@ from flax.linen.initializers import constant, orthogonal
 
 from goodharts_jax import world as physics
 from goodharts_jax.modes import observe, reward
-from goodharts_jax.networks import ActorCritic
+
+_GAMMA, _LAMBDA, _CLIP, _EPISODE = 0.99, 0.95, 0.2, 512
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """The settings that change the program."""
+class Settings:
+    """What its published configurations differ in.
+
+    Attributes:
+      num_envs: worlds side by side.
+      num_steps: between updates.
+      num_minibatches: of each of four epochs.
+      learning_rate: at the start; 0 at the end.
+      activation: "tanh" or "relu".
+      num_updates: of the whole training.
+    """
 
     num_envs: int
     num_steps: int
-    update_epochs: int
     num_minibatches: int
-    shared: bool
-    width: int
+    learning_rate: float
+    activation: str
+    num_updates: int
+
+    @property
+    def batch(self) -> int:
+        """World steps in an update."""
+        return self.num_envs * self.num_steps
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam at a rate that is the same within an update."""
+        per_update = 4 * self.num_minibatches
+
+        def rate(count: jax.Array) -> jax.Array:
+            return self.learning_rate * (1 - (count // per_update) / self.num_updates)
+
+        return optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate, eps=1e-5))
 
 
-class Separate(nn.Module):
+class ActorCritic(nn.Module):
     """Actor and critic with nothing in common."""
 
-    width: int
+    activation: str
 
     @nn.compact
     def __call__(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -45,108 +72,153 @@ class Separate(nn.Module):
 
         def tower(x: jax.Array, out: int, scale: float) -> jax.Array:
             for _ in range(2):
-                layer = nn.Dense(
-                    self.width, kernel_init=orthogonal(np.sqrt(2)), bias_init=constant(0.0)
-                )
-                x = nn.tanh(layer(x))
+                layer = nn.Dense(64, kernel_init=orthogonal(np.sqrt(2)), bias_init=constant(0.0))
+                x = getattr(nn, self.activation)(layer(x))
             return nn.Dense(out, kernel_init=orthogonal(scale), bias_init=constant(0.0))(x)
 
         return tower(x, physics.NUM_ACTIONS, 0.01), tower(x, 1, 1.0)[0]
 
 
-def _network(sizes: Sizes) -> nn.Module:
-    width = (sizes.width, sizes.width)
-    return ActorCritic(hidden=width) if sizes.shared else Separate(sizes.width)
+class Transition(NamedTuple):
+    """One step; leading axes [num_steps, num_envs]."""
+
+    died: jax.Array
+    action: jax.Array
+    value: jax.Array
+    reward: jax.Array
+    log_prob: jax.Array
+    seen: jax.Array
 
 
-def _optimiser() -> optax.GradientTransformation:
-    return optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3, eps=1e-5))
+class State(NamedTuple):
+    """Of a training."""
+
+    params: Any
+    opt_state: Any
+    worlds: physics.State
+    key: jax.Array
+    update: jax.Array
 
 
-def start(sizes: Sizes, world: Any, mode: Any, key: jax.Array) -> Any:
-    """Parameters, optimiser state, environments, their observations and a key."""
-    params_key, env_key, key = jax.random.split(key, 3)
-    states = jax.vmap(physics.reset, (None, 0))(world, jax.random.split(env_key, sizes.num_envs))
-    view = jax.vmap(physics.view, (None, 0))(world, states)
-    seen = jax.vmap(observe, (None, 0, None))(mode, view, jnp.uint32(0))
-    params = _network(sizes).init(params_key, seen[0])
-    return params, _optimiser().init(params), states, view, seen, key
+def start(settings: Settings, world: physics.World, mode: Any, key: jax.Array) -> State:
+    """A training that is to begin."""
+    params_key, world_key, key = jax.random.split(key, 3)
+    keys = jax.random.split(world_key, settings.num_envs)
+    worlds = jax.vmap(physics.reset, (None, 0))(world, keys)
+    params = ActorCritic(settings.activation).init(params_key, _see(world, mode, worlds)[1][0])
+    return State(params, settings.optimiser.init(params), worlds, key, jnp.int32(0))
 
 
-def advance(sizes: Sizes, world: Any, mode: Any, carry: Any, num_updates: int) -> Any:
-    """Some updates."""
-    network, optimiser = _network(sizes), _optimiser()
-    apply = jax.vmap(network.apply, (None, 0))
+def advance(
+    settings: Settings, world: physics.World, mode: Any, state: State, num_updates: int
+) -> tuple[State, jax.Array]:
+    """Some updates; also returns what was eaten of each kind, a step. float32[updates, kinds]."""
+    apply = jax.vmap(ActorCritic(settings.activation).apply, (None, 0))
 
-    def env_step(carry: Any, _: None) -> Any:
-        params, states, view, seen, key = carry
-        key, action_key, step_key = jax.random.split(key, 3)
-        logits, value = apply(params, seen)
+    def update(state: State, _: None) -> tuple[State, jax.Array]:
+        key, roll_key, learn_key, reset_key = jax.random.split(state.key, 4)
+        act = partial(apply, state.params)
+        worlds, rollout, eaten = _collect(settings, world, mode, act, state.worlds, roll_key)
+        last_value = act(_see(world, mode, worlds)[1])[1]
+        params, opt_state = _learn(settings, apply, state, rollout, last_value, learn_key)
+        worlds = _renew(settings, world, worlds, state.update, reset_key)
+        kinds = jnp.stack([jnp.mean(eaten == kind) for kind in range(physics.NUM_KINDS)])
+        return State(params, opt_state, worlds, key, state.update + 1), kinds
+
+    return jax.lax.scan(update, state, None, length=num_updates)
+
+
+def _see(world: physics.World, mode: Any, worlds: physics.State) -> tuple[jax.Array, jax.Array]:
+    view = jax.vmap(physics.view, (None, 0))(world, worlds)
+    return view, jax.vmap(observe, (None, 0, None))(mode, view, jnp.uint32(0))
+
+
+def _collect(
+    settings: Settings, world: physics.World, mode: Any, act: Any, worlds: Any, key: jax.Array
+) -> tuple[physics.State, Transition, jax.Array]:
+    def step(carry: Any, key: jax.Array) -> Any:
+        worlds, view, seen = carry
+        action_key, step_key = jax.random.split(key)
+        logits, value = act(seen)
         action = jax.random.categorical(action_key, logits)
-        log_prob = jnp.take_along_axis(jax.nn.log_softmax(logits), action[:, None], 1)[:, 0]
-        states, event = jax.vmap(physics.step, (None, 0, 0, 0))(
-            world, states, action, jax.random.split(step_key, sizes.num_envs)
+        worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(
+            world, worlds, action, jax.random.split(step_key, settings.num_envs)
         )
-        after = jax.vmap(physics.view, (None, 0))(world, states)
-        pay = jax.vmap(reward, (None, 0, 0, 0, None))(mode, event, view, after, 0.99)
-        next_seen = jax.vmap(observe, (None, 0, None))(mode, after, jnp.uint32(0))
-        transition = (event.died, action, value, pay, log_prob, seen)
-        return (params, states, after, next_seen, key), transition
+        after, next_seen = _see(world, mode, worlds)
+        pay = jax.vmap(reward, (None, 0, 0, 0, None))(mode, event, view, after, _GAMMA)
+        transition = Transition(event.died, action, value, pay, _log_prob(logits, action), seen)
+        return (worlds, after, next_seen), (transition, event.eaten)
 
-    def update(carry: Any, _: None) -> Any:
-        params, opt_state, states, view, seen, key = carry
-        (params, states, view, seen, key), batch = jax.lax.scan(
-            env_step, (params, states, view, seen, key), None, length=sizes.num_steps
+    carry = (worlds, *_see(world, mode, worlds))
+    keys = jax.random.split(key, settings.num_steps)
+    (worlds, _, _), (rollout, eaten) = jax.lax.scan(step, carry, keys)
+    return worlds, rollout, eaten
+
+
+def _advantages(rollout: Transition, last_value: jax.Array) -> jax.Array:
+    def backward(carry: Any, now: Transition) -> Any:
+        advantage, next_value = carry
+        delta = now.reward + _GAMMA * next_value * (1 - now.died) - now.value
+        advantage = delta + _GAMMA * _LAMBDA * (1 - now.died) * advantage
+        return (advantage, now.value), advantage
+
+    carry = (jnp.zeros_like(last_value), last_value)
+    return jax.lax.scan(backward, carry, rollout, reverse=True)[1]
+
+
+def _learn(
+    settings: Settings,
+    apply: Any,
+    state: State,
+    rollout: Transition,
+    last_value: jax.Array,
+    key: jax.Array,
+) -> tuple[Any, Any]:
+    advantages = _advantages(rollout, last_value)
+    batch = (rollout, advantages, advantages + rollout.value)
+    flat = jax.tree.map(lambda x: x.reshape(settings.batch, *x.shape[2:]), batch)
+
+    def loss(params: Any, minibatch: Any) -> jax.Array:
+        old, advantage, target = minibatch
+        logits, value = apply(params, old.seen)
+        clipped = old.value + jnp.clip(value - old.value, -_CLIP, _CLIP)
+        value_loss = 0.5 * jnp.maximum((value - target) ** 2, (clipped - target) ** 2).mean()
+        ratio = jnp.exp(_log_prob(logits, old.action) - old.log_prob)
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        held = jnp.clip(ratio, 1 - _CLIP, 1 + _CLIP)
+        gain = jnp.minimum(ratio * advantage, held * advantage).mean()
+        log_probs = jax.nn.log_softmax(logits)
+        entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
+        return 0.5 * value_loss - gain - 0.01 * entropy
+
+    def descend(carry: Any, minibatch: Any) -> Any:
+        params, opt_state = carry
+        gradient = jax.grad(loss)(params, minibatch)
+        change, opt_state = settings.optimiser.update(gradient, opt_state)
+        return (optax.apply_updates(params, change), opt_state), None
+
+    def epoch(carry: Any, key: jax.Array) -> Any:
+        order = jax.random.permutation(key, settings.batch)
+        mixed = jax.tree.map(
+            lambda x: x[order].reshape(settings.num_minibatches, -1, *x.shape[1:]), flat
         )
-        _, last_value = apply(params, seen)
+        return jax.lax.scan(descend, carry, mixed)[0], None
 
-        def backward(carry: Any, transition: Any) -> Any:
-            advantage, next_value = carry
-            died, _, value, pay, _, _ = transition
-            delta = pay + 0.99 * next_value * (1 - died) - value
-            advantage = delta + 0.99 * 0.95 * (1 - died) * advantage
-            return (advantage, value), advantage
+    keys = jax.random.split(key, 4)
+    return jax.lax.scan(epoch, (state.params, state.opt_state), keys)[0]
 
-        start = (jnp.zeros_like(last_value), last_value)
-        _, advantages = jax.lax.scan(backward, start, batch, reverse=True)
-        targets = advantages + batch[2]
 
-        def loss(params: Any, minibatch: Any) -> jax.Array:
-            (_, action, old_value, _, old_log_prob, seen), advantage, target = minibatch
-            logits, value = apply(params, seen)
-            log_probs = jax.nn.log_softmax(logits)
-            log_prob = jnp.take_along_axis(log_probs, action[:, None], 1)[:, 0]
-            clipped = old_value + jnp.clip(value - old_value, -0.2, 0.2)
-            value_loss = 0.5 * jnp.maximum((value - target) ** 2, (clipped - target) ** 2).mean()
-            ratio = jnp.exp(log_prob - old_log_prob)
-            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-            gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 0.8, 1.2) * advantage).mean()
-            entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
-            return 0.5 * value_loss - gain - 0.01 * entropy
+def _renew(
+    settings: Settings, world: physics.World, worlds: Any, update: jax.Array, key: jax.Array
+) -> physics.State:
+    """Make as many worlds anew as end their episodes with an update, in turn."""
+    size = settings.batch // _EPISODE
+    first = (update * size) % settings.num_envs
+    fresh = jax.vmap(physics.reset, (None, 0))(world, jax.random.split(key, size))
+    return jax.tree.map(
+        lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, first, 0), worlds, fresh
+    )
 
-        def minibatch_step(carry: Any, minibatch: Any) -> Any:
-            params, opt_state = carry
-            gradient = jax.grad(loss)(params, minibatch)
-            change, opt_state = optimiser.update(gradient, opt_state)
-            return (optax.apply_updates(params, change), opt_state), None
 
-        def epoch(carry: Any, _: None) -> Any:
-            params, opt_state, key = carry
-            key, shuffle_key = jax.random.split(key)
-            size = sizes.num_envs * sizes.num_steps
-            order = jax.random.permutation(shuffle_key, size)
-            flat = jax.tree.map(
-                lambda x: x.reshape(size, *x.shape[2:]), (batch, advantages, targets)
-            )
-            mixed = jax.tree.map(
-                lambda x: x[order].reshape(sizes.num_minibatches, -1, *x.shape[1:]), flat
-            )
-            (params, opt_state), _ = jax.lax.scan(minibatch_step, (params, opt_state), mixed)
-            return (params, opt_state, key), None
-
-        (params, opt_state, key), _ = jax.lax.scan(
-            epoch, (params, opt_state, key), None, length=sizes.update_epochs
-        )
-        return (params, opt_state, states, view, seen, key), None
-
-    return jax.lax.scan(update, carry, None, length=num_updates)[0]
+def _log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(jax.nn.log_softmax(logits), action[:, None], 1)[:, 0]

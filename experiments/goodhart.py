@@ -23,19 +23,17 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     from evidence.runtime import devices, files
     from goodharts_jax.settings import read
 
+    if config.resume is not None and (others := command.given() - {"resume", "compilation_cache"}):
+        raise ValueError(
+            f"resume={config.resume} goes on with its own settings; leave out "
+            f"{', '.join(sorted(others))}"
+        )
     settings = read(_plain(config))
     devices.configure(settings.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
     from goodharts_jax import report, study
 
     console.quiet = not files.is_first_process()
-    if config.resume is not None and (others := command.given() - {"resume", "compilation_cache"}):
-        console.print(
-            f"note: resume={config.resume} goes on with its own settings, not with "
-            f"{', '.join(sorted(others))}",
-            style="yellow",
-            markup=False,
-        )
     results = study.run(settings, folder, console)
     show(results, report.summary(results), folder / "report.html", console)
 

@@ -51,6 +51,7 @@ _MAY_DIFFER = (
     "modes",
     "seed",
     "runs",
+    "study.thesis_runs",
     "train",
     "checkpoint",
     "resume",
@@ -67,7 +68,7 @@ _MAY_DIFFER = (
 def tabulate(
     life_tables: Mapping[str, Sequence[LifeTable]],
     trained: Mapping[str, tuple[Mode, Sequence[Training]]],
-    seeds: Sequence[int],
+    seeds: Mapping[str, Sequence[int]],
     world: World,
     *,
     horizon: int,
@@ -78,14 +79,14 @@ def tabulate(
     Args:
       life_tables: what was counted of each run, by row of the table.
       trained: the mode of each row that was trained, and the training of each run.
-      seeds: of the runs.
+      seeds: of the runs, by row.
       world: the rules that they lived under.
       horizon: of the restricted mean survival, in steps.
       interestingness: of "food" and "poison".
     """
     table = {}
     for name, counted in life_tables.items():
-        mode, trainings = trained.get(name, (None, [None] * len(seeds)))
+        mode, trainings = trained.get(name, (None, [None] * len(counted)))
 
         def measure(lives: LifeTable, mode: Mode | None = mode) -> Totals:
             return survival.metrics(lives, world, horizon, interestingness, mode)
@@ -97,7 +98,7 @@ def tabulate(
                 **survival.details(lives)._asdict(),
                 training=training,
             )
-            for seed, lives, training in zip(seeds, counted, trainings, strict=True)
+            for seed, lives, training in zip(seeds[name], counted, trainings, strict=True)
         ]
         table[name] = ModeResults(
             scripted=mode is None,
@@ -166,16 +167,28 @@ def training(history: Course, steps: int) -> Training:
     """What a run's training has to say for itself.
 
     Args:
-      history: of one run. f32[updates].
+      history: of one run, NaN after its last update. f32[updates].
       steps: in an update.
     """
-    curves = {"return": history.reward, "value_loss": history.value_loss}
+    trained = ~np.isnan(history.food)
+    history = Course(*(column[trained] for column in history))
     return Training(
         steps=len(history.reward) * steps,
         steps_to_99_efficiency=steps_to_efficiency(history.food, history.poison, steps),
-        converged=verification.convergence(curves).converged,
+        converged=is_level(history),
         history=_thinned(history, steps),
     )
+
+
+def is_level(history: Course) -> bool:
+    """Whether one run's return and value loss have levelled off."""
+    curves = {"return": history.reward, "value_loss": history.value_loss}
+    return verification.convergence(curves).converged
+
+
+def are_level(history: Course) -> np.ndarray:
+    """The same of each run of a population. bool[runs] from f32[runs, updates]."""
+    return np.array([is_level(Course(*run)) for run in zip(*history, strict=True)])
 
 
 def _thinned(history: Course, steps: int) -> History:
@@ -262,6 +275,7 @@ def of_modes(manifest: Manifest, modes: Modes, **more: Any) -> Results:
         warnings=tuple(cautions(trained)),
         thesis=thesis.judge(modes, stated) if both else None,
         ratios=thesis.ratios(modes, stated) if both else {},
+        beside_chance=thesis.beside_chance(modes),
         comparisons=tuple(
             row for metric in COMPARED for row in thesis.comparisons(trained, metric, stated)
         ),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from rich.console import Console
 
 from evidence.runtime.devices import is_key, same_in_all_processes
 from evidence.runtime.files import is_first_process
@@ -48,6 +54,8 @@ class Checkpoints:
         self._folder, self._manager = folder, None
         if folder is None:
             return
+        # What orbax logs with a trace, from its threads, it also raises.
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
         if is_first_process():
             folder.mkdir(parents=True, exist_ok=True)
         if folder.exists():
@@ -68,7 +76,8 @@ class Checkpoints:
 
     def __exit__(self, *_: Any) -> None:
         if self._manager is not None:
-            self._manager.close()
+            with _system_errors(self._folder):
+                self._manager.close()
 
     def save(
         self,
@@ -84,47 +93,105 @@ class Checkpoints:
         if self._manager is None or not is_first_process():
             return
         record = {"history": history._asdict(), "watches": [dict(vars(watch)) for watch in watches]}
-        self._manager.save(
-            updates,
-            args=ocp.args.Composite(
-                states=ocp.args.StandardSave(_without_types(states)),
-                record=ocp.args.StandardSave(record),
-            ),
-        )
+        with _system_errors(self._folder):
+            self._manager.save(
+                updates,
+                args=ocp.args.Composite(
+                    states=ocp.args.StandardSave(_without_types(states)),
+                    record=ocp.args.StandardSave(record),
+                ),
+            )
 
     def latest(self, fetch_states: Callable[[], TrainState]) -> Checkpoint | None:
-        """The newest checkpoint, its states structured as those that `fetch_states` returns.
+        """The newest checkpoint that can be read, its states structured as those that
+        `fetch_states` returns. One that can't is dropped, and told of, for one before it.
 
         Raises:
-          ValueError: several processes don't find the same.
+          ValueError: there are checkpoints and none can be read, several processes don't find the
+            same, or what is found is of another network.
         """
-        step = None if self._manager is None else self._manager.latest_step()
-        if not same_in_all_processes(-1 if step is None else step):
+        like = fetch_states()
+        found, unread = self._newest_readable()
+        if not same_in_all_processes(-1 if found is None else found.updates):
             raise ValueError(
                 f"the processes find different checkpoints in {self._folder}: give all of them "
                 "one folder that all can read"
             )
-        if self._manager is None or step is None:
+        if unread and found is None:
+            why = next(iter(unread.values()))
+            raise ValueError(f"no checkpoint in {self._folder} can be read: {why}")
+        for step in unread:
+            if self._manager is not None and is_first_process():
+                Console(stderr=True).print(
+                    f"{self._folder}: the checkpoint after {step} updates can't be read; going on "
+                    f"from the one before it: {unread[step]}",
+                    style="yellow",
+                    markup=False,
+                    soft_wrap=True,
+                )
+                self._manager.delete(step)
+        if found is None:
             return None
-        like = fetch_states()
-        kept = self._manager.restore(
-            step,
-            args=ocp.args.Composite(
-                states=ocp.args.StandardRestore(_without_types(like)),
-                record=ocp.args.StandardRestore(),
-            ),
-        )
+        return found._replace(states=_structured(like, found.states, self._folder))
+
+    def _newest_readable(self) -> tuple[Checkpoint | None, dict[int, str]]:
+        """What is found, states as the file has them, and the newer ones that can't be read, with
+        the reason.
+        """
+        unread: dict[int, str] = {}
+        steps = () if self._manager is None else self._manager.all_steps()
+        for step in sorted(steps, reverse=True):
+            try:
+                return self._read(step), unread
+            # Whatever a damaged file makes of it, in all the layers that read it.
+            except Exception as error:
+                unread[step] = (str(error).splitlines() or [type(error).__name__])[0]
+        return None, unread
+
+    def _read(self, step: int) -> Checkpoint:
+        assert self._manager is not None
+        whole = ocp.args.StandardRestore()
+        kept = self._manager.restore(step, args=ocp.args.Composite(states=whole, record=whole))
         return Checkpoint(
             updates=step,
-            states=jax.tree.map(_typed, like, kept["states"]),
+            states=kept["states"],
             history=History(**kept["record"]["history"]),
             watches=[Watch(**watch) for watch in kept["record"]["watches"]],
         )
 
 
+@contextmanager
+def _system_errors(folder: Path | None) -> Iterator[None]:
+    """An error of the system, such as a full disk, as that and not as pages of its surroundings."""
+    try:
+        yield
+    except ValueError as error:
+        if found := re.search(r"os_error_code='(\d+)'", str(error)):
+            raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder)) from None
+        raise
+
+
 def _without_types(states: Any) -> Any:
     """NumPy arrays only, for orbax keeps no key array that a process of several has to itself."""
     return jax.tree.map(lambda x: np.asarray(jax.random.key_data(x)) if is_key(x) else x, states)
+
+
+def _structured(like: TrainState, found: Any, folder: Path | None) -> TrainState:
+    """What was found as `like` has it; in a file all that has fields is a dictionary."""
+    name = partial(jax.tree_util.keystr, simple=True, separator=".")
+    leaves = {name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(found)}
+    kept = {(path, leaf.shape) for path, leaf in leaves.items()}
+    wanted = jax.tree_util.tree_leaves_with_path(_without_types(like))
+    if others := kept ^ {(name(path), leaf.shape) for path, leaf in wanted}:
+        path, shape = min(others)
+        where = "there alone" if (path, shape) in kept else "asked for"
+        raise ValueError(
+            f"the policies in {folder} are not of this network ({path} of shape {shape} is "
+            f"{where}): train anew, or judge them with the version that trained them"
+        )
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: _typed(leaf, leaves[name(path)]), like
+    )
 
 
 def _typed(like: Any, found: np.ndarray) -> Any:

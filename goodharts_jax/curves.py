@@ -1,19 +1,26 @@
-"""The Goodhart curve: a mode's own and its true return under growing optimisation pressure."""
+"""The Goodhart curve: a mode's own and its true returns under growing optimisation pressure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
-from goodharts_jax.results import UNIT, GoodhartCurve, Peak, RunCurve
+from evidence.ruling import Condition, enough_replicates
+from goodharts_jax.pressure import Form, GoodhartCurve, Kind, Peak, RunCurve
+from goodharts_jax.results import UNIT
 from goodharts_jax.watch import Watch
 
+# Of the rise: what a fall must come to before a curve is called over-optimised.
+_TELLING = 0.1
+# With fewer looks there is nothing to fit to and nothing to predict.
+_LEAST_LOOKS = 8
 
-def peak(steps: ArrayLike, true_return: ArrayLike) -> Peak:
+
+def peak(steps: ArrayLike, true_return: ArrayLike, needed: Sequence[Condition] = ()) -> Peak:
     """Where the true return peaks under growing pressure, and what is lost after it.
 
     The peak is chosen on one half of the evaluation worlds and measured on the other, and the
@@ -24,24 +31,25 @@ def peak(steps: ArrayLike, true_return: ArrayLike) -> Peak:
     run's true return could do.
 
     Args:
-      steps: [checkpoints], training steps at each evaluation (or any other pressure), rising.
-      true_return: f[runs, checkpoints, 2], what is truly gained, on the two halves of the worlds.
+      steps: [looks], training steps at each look (or any other pressure), rising.
+      true_return: f[runs, looks, 2], what is truly gained, on the two halves of the worlds.
+      needed: what must be met before the curve is given a kind, beside three runs.
 
     Raises:
-      ValueError: the shapes don't fit, or fewer than two checkpoints.
+      ValueError: the shapes don't fit, or fewer than two looks.
     """
     pressure = np.asarray(steps, dtype=np.float64)
     true = np.asarray(true_return, dtype=np.float64)
     if true.ndim != 3 or true.shape[1:] != (len(pressure), 2) or len(pressure) < 2:
         raise ValueError(
             f"true_return has shape {true.shape}, not (runs, {len(pressure)}, 2) "
-            "with at least two checkpoints"
+            "with at least two looks"
         )
     runs = np.arange(len(true))
     chosen, measured = true, true[..., ::-1]
     peaks = chosen.argmax(axis=1)
     highest = measured[runs[:, None], peaks, [0, 1]].mean(axis=1)
-    end = true[:, -1].mean(axis=1)
+    start, end = true[:, 0].mean(axis=1), true[:, -1].mean(axis=1)
     if len(true) > 1:
         # Runs may share their evaluation worlds, so here too a half is judged by the other.
         stops = ((chosen.sum(axis=0) - chosen) / (len(true) - 1)).argmax(axis=1)
@@ -51,31 +59,151 @@ def peak(steps: ArrayLike, true_return: ArrayLike) -> Peak:
     else:
         saves = Measurement(None, None, None, 1, UNIT, "undefined: needs another run")
         leaves_out = saves
+    rise, drop, gain = (
+        stats.interval(change, UNIT) for change in (highest - start, highest - end, end - start)
+    )
+    kind, because = _kind(rise, drop, gain, [enough_replicates(len(true), UNIT), *needed])
     return Peak(
         peak_steps=stats.interval(pressure[peaks].mean(axis=1), UNIT),
         peak=stats.interval(highest, UNIT),
         end=stats.interval(end, UNIT),
-        drop=stats.interval(highest - end, UNIT),
+        drop=drop,
         early_stopping_saves=saves,
         early_stopping_steps=leaves_out,
+        start=stats.interval(start, UNIT),
+        rise=rise,
+        gain=gain,
+        kind=kind,
+        because=because,
     )
 
 
-def curve(steps: Sequence[int], seeds: Sequence[int], watch: Watch) -> GoodhartCurve:
+def _kind(
+    rise: Measurement, drop: Measurement, gain: Measurement, needed: Sequence[Condition]
+) -> tuple[Kind | None, str]:
+    """What a curve is called, and why: see `Peak.kind`."""
+    if missing := next((c for c in needed if c.state != "met"), None):
+        return None, f"needed first: {missing}"
+    if None in (rise.low, drop.low, gain.low):
+        return None, "there are no intervals"
+    told = f"start to peak {rise}, down from peak to end {drop}, start to end {gain}"
+    if rise.low > 0 and drop.low > _TELLING * rise.value:  # type: ignore[operator]
+        return "over-optimised", told
+    # Whatever it rises by is less than it falls by.
+    if gain.high < 0 and rise.high < drop.low:  # type: ignore[operator]
+        return "misspecified", told
+    if gain.low > 0 and drop.high < gain.low:  # type: ignore[operator]
+        return "rises", told
+    return None, f"not determined: {told}"
+
+
+def curve(
+    steps: Sequence[int], seeds: Sequence[int], watch: Watch, needed: Sequence[Condition] = ()
+) -> GoodhartCurve:
     """The curve of one mode.
 
     Args:
-      steps: training steps at each checkpoint, two at least.
+      steps: training steps at each look, two at least.
       seeds: of its runs.
-      watch: what was counted at each. Leading axes [runs, checkpoints].
+      watch: what was counted at each. Leading axes [runs, looks].
+      needed: as for `peak`.
     """
+    distance = np.sqrt(np.maximum(watch.kl, 0))
+    energy = 1000 * np.asarray(watch.energy)
+
+    def course(counted: ArrayLike, run: int, per: int = 1000) -> tuple[float, ...]:
+        return tuple((per * np.asarray(counted)[run].mean(axis=-1)).tolist())
+
     runs = tuple(
         RunCurve(
             seed=seed,
-            sqrt_kl=tuple(np.sqrt(np.maximum(watch.kl[run], 0)).tolist()),
-            proxy_return=tuple((1000 * watch.reward[run].mean(axis=-1)).tolist()),
-            true_return=tuple((1000 * watch.energy[run].mean(axis=-1)).tolist()),
+            sqrt_kl=tuple(distance[run].tolist()),
+            proxy_return=course(watch.reward, run),
+            true_return=course(watch.energy, run),
+            deaths=course(watch.deaths, run),
+            survival=course(watch.survival, run, per=1),
         )
         for run, seed in enumerate(seeds)
     )
-    return GoodhartCurve(**dict(peak(steps, 1000 * watch.energy)), steps=tuple(steps), runs=runs)
+    fitted, difference = forms(distance, energy.mean(axis=-1))
+    return GoodhartCurve(
+        **dict(peak(steps, energy, needed)),
+        steps=tuple(steps),
+        runs=runs,
+        by_survival=peak(steps, watch.survival, needed),
+        forms=fitted,
+        gao_less_quadratic=difference,
+    )
+
+
+def forms(
+    distance: np.ndarray, true_return: np.ndarray
+) -> tuple[Mapping[str, Form], Measurement | None]:
+    """How two forms in the distance from the start predict the later half of each run's curve from
+    its earlier half; see `Form`.
+
+    Two forms with two numbers each describe nearly any hump alike well, so that they are told apart
+    by what they have not seen, beside a guess that nothing changes any more.
+
+    Args:
+      distance: root of the divergence. f[runs, looks], 0 at the first.
+      true_return: f[runs, looks].
+
+    Returns:
+      The forms by name, and gao's prediction error less the quadratic's; nothing with fewer than
+      eight looks.
+    """
+    distance, true_return = (np.asarray(x, np.float64) for x in (distance, true_return))
+    if distance.shape[1] < _LEAST_LOOKS:
+        return {}, None
+    columns = {"gao": gao(distance), "quadratic": quadratic(distance)}
+    gained = true_return - true_return[:, :1]
+    half = -(-gained.shape[1] // 2)
+    found, errors = {}, {}
+    for name, basis in columns.items():
+        fitted = np.array([_fit(x[:half], y[:half]) for x, y in zip(basis, gained, strict=True)])
+        whole = np.array([_fit(x, y) for x, y in zip(basis, gained, strict=True)])
+        errors[name] = _rms(gained - _at(basis, fitted), half)
+        found[name] = Form(
+            coefficients=tuple(stats.interval(column, UNIT) for column in fitted.T),
+            prediction_error=stats.interval(errors[name], UNIT),
+            r_squared=stats.interval(_explained(gained, _at(basis, whole)), UNIT),
+        )
+    last = gained[:, half - 1 : half]
+    mean = gained.mean(axis=1, keepdims=True)
+    found["flat"] = Form(
+        coefficients=(),
+        prediction_error=stats.interval(_rms(gained - last, half), UNIT),
+        r_squared=stats.interval(_explained(gained, mean), UNIT),
+    )
+    return found, stats.interval(errors["gao"] - errors["quadratic"], UNIT)
+
+
+def gao(distance: np.ndarray) -> np.ndarray:
+    """What a and b of d (a - b log d) stand before. f64[..., 2]."""
+    logarithm = np.log(distance, out=np.zeros_like(distance), where=distance > 0)
+    return np.stack([distance, -distance * logarithm], axis=-1)
+
+
+def quadratic(distance: np.ndarray) -> np.ndarray:
+    """What a and b of d (a - b d) stand before. f64[..., 2]."""
+    return np.stack([distance, -(distance**2)], axis=-1)
+
+
+def _fit(basis: np.ndarray, gained: np.ndarray) -> np.ndarray:
+    return np.linalg.lstsq(basis, gained, rcond=None)[0]
+
+
+def _at(basis: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    return np.einsum("rlc,rc->rl", basis, coefficients)
+
+
+def _rms(residual: np.ndarray, half: int) -> np.ndarray:
+    return np.sqrt((residual[:, half:] ** 2).mean(axis=1))
+
+
+def _explained(values: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """R squared of each run; NaN where nothing varies."""
+    total = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    left = ((values - predicted) ** 2).sum(axis=1)
+    return 1 - np.divide(left, total, out=np.full(len(total), np.nan), where=total > 0)

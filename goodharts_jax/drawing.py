@@ -12,7 +12,8 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from evidence import figures, pages, stats
 from evidence.measurement import Measurement
-from goodharts_jax.results import UNIT, ModeResults, PhaseCell, SurvivalCurve
+from goodharts_jax.pressure import PhaseCell
+from goodharts_jax.results import UNIT, ModeResults, SurvivalCurve
 
 # A mode keeps its colour in every figure, whichever others were run.
 _COLOURS = {
@@ -124,40 +125,49 @@ def heat(
     metric: str,
     contour: float | None,
     limits: tuple[float | None, float | None],
+    *,
+    intervals: bool = True,
 ) -> None:
-    """A metric over the phase diagram: each cell with its number, framed where they cross
-    `contour`.
+    """A metric over the phase diagram: each cell with its number and interval, a line between two
+    cells whose intervals lie on either side of `contour`. A dagger marks a cell with a run that had
+    not levelled off.
 
     Args:
       figure: of the axes.
-      axes: where to draw.
+      axes: where to draw; hidden where no cell has the metric.
       cells: of one pressure.
       metric: a field of `PhaseCell`.
       contour: None draws none.
       limits: of the colours; None takes that of the numbers.
+      intervals: whether they are printed.
     """
     columns = sorted({cell.poison_reward for cell in cells})
     rows = sorted({cell.distance for cell in cells})
-    values = np.full((len(rows), len(columns)), np.nan)
+    values, sides = np.full((2, len(rows), len(columns)), np.nan)
+    texts = {}
     for cell in cells:
-        if (value := getattr(cell, metric).value) is not None:
-            values[rows.index(cell.distance), columns.index(cell.poison_reward)] = value
+        measured: Measurement = getattr(cell, metric)
+        if measured.value is None:
+            continue
+        place = rows.index(cell.distance), columns.index(cell.poison_reward)
+        values[place] = measured.value
+        level = cell.converged >= cell.deaths_per_1k_steps.n
+        texts[place] = _in_cell(measured, "" if level else "†", intervals)
+        if contour is not None and measured.low is not None and measured.high is not None:
+            sides[place] = (measured.low > contour) * 1 - (measured.high < contour) * 1
+    axes.set_visible(bool(texts))
+    if not texts:
+        return
     low, high = limits
     mesh = axes.pcolormesh(values, vmin=low, vmax=high, edgecolor=figures.PAPER, linewidth=0.8)
     middle = np.nanmean([mesh.norm.vmin, mesh.norm.vmax])
-    for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                pages.number(value, 2 if abs(value) < 10 else 0),
-                ha="center",
-                va="center",
-                fontsize=6.5,
-                color="#ffffff" if value < middle else "#000000",
-            )
+    for (row, column), text in texts.items():
+        dark = values[row, column] < middle
+        style: dict[str, Any] = {"fontsize": 6.5, "linespacing": 1.3, "ha": "center"}
+        style |= {"va": "center", "color": "#ffffff" if dark else "#000000"}
+        axes.text(column + 0.5, row + 0.5, text, **style)
     if contour is not None:
-        _frame(axes, values > contour)
+        _frame(axes, sides)
     axes.set_xticks(np.arange(len(columns)) + 0.5, [plain(c) for c in columns])
     axes.set_yticks(np.arange(len(rows)) + 0.5, [plain(r) for r in rows])
     axes.tick_params(length=0)
@@ -166,9 +176,17 @@ def heat(
         spine.set_visible(False)
 
 
-def _frame(axes: Axes, above: np.ndarray) -> None:
-    """The edges between cells that are above and cells that are not. bool[rows, columns]."""
-    for row, column in np.argwhere(above[:, 1:] != above[:, :-1]):
+def _in_cell(measured: Measurement, mark: str, intervals: bool) -> str:
+    digits = 2 if abs(measured.value or 0) < 10 else 0
+    text = pages.number(measured.value, digits) + mark
+    if not intervals or measured.low is None or measured.high is None:
+        return text
+    return f"{text}\n{pages.number(measured.low, digits)} to {pages.number(measured.high, digits)}"
+
+
+def _frame(axes: Axes, sides: np.ndarray) -> None:
+    """The edges between cells above and cells below. f64[rows, columns]: 1, -1, or 0 for open."""
+    for row, column in np.argwhere(sides[:, 1:] * sides[:, :-1] < 0):
         axes.plot([column + 1] * 2, [row, row + 1], color=figures.VERMILLION, linewidth=2)
-    for row, column in np.argwhere(above[1:] != above[:-1]):
+    for row, column in np.argwhere(sides[1:] * sides[:-1] < 0):
         axes.plot([column, column + 1], [row + 1] * 2, color=figures.VERMILLION, linewidth=2)

@@ -194,16 +194,20 @@ def evaluate(
     }
 
 
-def memory_needed(world: World, num_runs: int, num_worlds: int) -> int:
+def memory_needed(world: World, num_runs: int, num_worlds: int, steps_per_world: int) -> int:
     """Bytes that an evaluation takes, worked out from shapes: worlds and tallies of all runs.
 
     Args:
       world: the rules to live under.
       num_runs: of all candidates together.
       num_worlds: of each.
+      steps_per_world: of each; deaths are counted by age.
     """
     state = jax.eval_shape(physics.reset, world, jax.eval_shape(lambda: jax.random.key(0)))
-    return num_runs * num_worlds * (nbytes(state) + 64)
+    # On the device in 32 bits, twice, and on the host in 64.
+    by_age = 2 * (steps_per_world + 1) * (2 * 4 + 8)
+    blocks = -(-num_worlds // _BLOCK)
+    return num_runs * (num_worlds * (nbytes(state) + 64) + blocks * by_age)
 
 
 def _shared(world: World, temperature: float, chunk: int) -> _Shared:

@@ -16,7 +16,6 @@ from goodharts_jax.drawing import (
     PERCENT,
     bars,
     dots,
-    heat,
     heights_at,
     legend_above,
     name_rows,
@@ -25,6 +24,12 @@ from goodharts_jax.drawing import (
     spoken,
     steps,
     style_of,
+)
+from goodharts_jax.pressure_figures import (
+    goodhart_curves,
+    phase_diagram,
+    phase_pressure,
+    reward_correlation,
 )
 from goodharts_jax.results import History, Modes, Results, RunResults
 from goodharts_jax.world import MOVES
@@ -226,38 +231,6 @@ def _efficiency(history: History) -> np.ndarray:
     return np.divide(food, food + poison, out=np.full(len(food), np.nan), where=food + poison > 0)
 
 
-def goodhart_curves(results: Results) -> Figure | None:
-    """A mode's own reward and what is truly gained, under growing optimisation pressure."""
-    curves = results.goodhart_curves
-    if not curves:
-        return None
-    figure, grid = figures.canvas(
-        len(curves), 2, height=0.5 + 1.75 * len(curves), sharey="row", sharex="col", squeeze=False
-    )
-    for (left, right), (name, curve) in zip(grid, curves.items(), strict=True):
-        kl = np.array([run.sqrt_kl for run in curve.runs], float)
-        for index, key, label in (
-            (1, "proxy_return", "its reward"),
-            (0, "true_return", "energy"),
-        ):
-            values = np.array([getattr(run, key) for run in curve.runs], float)
-            mean, low, high = over_runs(values)
-            for axes, x in ((left, np.array(curve.steps, float)), (right, kl.mean(axis=0))):
-                axes.plot(x, mean, label=label, **figures.line(index))
-                figures.band(axes, x, low, high, index)
-        if curve.peak_steps.value is not None:
-            left.axvline(
-                curve.peak_steps.value, color=figures.FAINT, linewidth=0.9, linestyle=(0, (2, 2))
-            )
-        left.set_title(f"trained as {spoken(name)}")
-        left.set_ylabel("per 1,000 steps")
-    grid[-1, 0].set_xlabel("training steps")
-    grid[-1, 0].xaxis.set_major_formatter(steps)
-    grid[-1, 1].set_xlabel("√KL from the initial policy (√nats)")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
 def directions(results: Results) -> Figure | None:
     """Probability of approaching a single item, by its direction, one polar plot a mode."""
     verified = results.verification
@@ -294,78 +267,6 @@ def directions(results: Results) -> Figure | None:
         axes.tick_params(pad=-2, labelsize=7, labelcolor=figures.FAINT)
         axes.set_title(spoken(name), loc="center")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
-
-
-# ---- the phase diagram --------------------------------------------------------------------------
-
-
-def phase_diagram(results: Results) -> Figure | None:
-    """What comes of each reward for poison and each distance, after the most training."""
-    if not results.phase_diagram:
-        return None
-    last = max(cell.steps for cell in results.phase_diagram)
-    cells = [cell for cell in results.phase_diagram if cell.steps == last]
-    panels = (
-        ("overall_efficiency", "efficiency", 0.5, (0, 1)),
-        ("selectivity", "selectivity", 0.5, (0, 1)),
-        ("deaths_per_1k_steps", "deaths per 1,000 steps", None, (0, None)),
-        ("drop", "drop of true return after its peak", None, (None, None)),
-    )
-    figure, grid = figures.canvas(2, 2, width=6.8, height=4.6, sharex=True, sharey=True)
-    for axes, (metric, title, contour, limits) in zip(grid.flat, panels, strict=True):
-        heat(figure, axes, cells, metric, contour, limits)
-        axes.set_title(title)
-    for axes in grid[1]:
-        axes.set_xlabel("reward for poison (food's is 1)")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("distance of appearances")
-    return figure
-
-
-def phase_pressure(results: Results) -> Figure | None:
-    """Efficiency over the phase diagram as training goes on."""
-    pressures = sorted({cell.steps for cell in results.phase_diagram})
-    if len(pressures) < 2:
-        return None
-    shown = [
-        pressures[i] for i in np.unique(np.linspace(0, len(pressures) - 1, 4).round().astype(int))
-    ]
-    figure, row = figures.canvas(
-        1, len(shown), width=2.1 * len(shown) + 0.6, height=2.3, sharey=True, squeeze=False
-    )
-    for axes, pressure in zip(row[0], shown, strict=True):
-        cells = [cell for cell in results.phase_diagram if cell.steps == pressure]
-        heat(figure, axes, cells, "overall_efficiency", 0.5, (0, 1))
-        axes.set_title(f"{steps(pressure)} steps")
-        axes.set_xlabel("reward for poison")
-    row[0, 0].set_ylabel("distance of appearances")
-    return figure
-
-
-def reward_correlation(results: Results) -> Figure | None:
-    """What each cell's reward has to do with the true one, beside what training made of it."""
-    last = max((cell.steps for cell in results.phase_diagram), default=0)
-    shown = [cell for cell in results.phase_diagram if cell.steps == last]
-    if not shown:
-        return None
-    figure, axes = figures.canvas(width=4.6, height=3.2)
-    for index, visits, label, face in (
-        (0, "random", "over a random walk's steps", "none"),
-        (1, "trained", "over the trained policy's steps", None),
-    ):
-        pairs = [
-            (getattr(cell, f"reward_correlation_{visits}").value, cell.selectivity.value)
-            for cell in shown
-        ]
-        points = [pair for pair in pairs if None not in pair]
-        x, y = np.array(points).T if points else ([], [])
-        axes.plot(x, y, markersize=5, markerfacecolor=face, label=label, **figures.point(index))
-    axes.axhline(0.5, color=figures.FAINT, linewidth=0.9, linestyle=(0, (2, 2)))
-    axes.set_xlabel("correlation of reward with true reward")
-    axes.set_ylabel("selectivity")
-    axes.set_ylim(0, 1.02)
-    axes.legend(loc="best")
     return figure
 
 

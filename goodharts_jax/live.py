@@ -52,7 +52,7 @@ def observing(
         else:
             title = f"training {len(labels)} runs"
             advance = stack.enter_context(progress.bar(title, total, "steps", console))
-            watchers.append(lambda _, history: advance(_updates(history) * steps * len(labels)))
+            watchers.append(lambda _, history: advance(int(_made(history).sum()) * steps))
 
         def observe(first_update: int, history: History) -> None:
             for watcher in watchers:
@@ -67,12 +67,11 @@ def _log(labels: Labels, steps: int, path: Path) -> Observer:
         path.unlink(missing_ok=True)
 
     def observe(first_update: int, history: History) -> None:
-        for update in range(_updates(history)):
-            taken = (first_update + update + 1) * steps
-            for run, (mode, seed) in enumerate(labels):
-                columns = history._asdict().items()
-                numbers = {name: float(column[run, update]) for name, column in columns}
-                files.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
+        for update, run in np.argwhere(_made(history).T):
+            (mode, seed), taken = labels[run], int(first_update + update + 1) * steps
+            columns = history._asdict().items()
+            numbers = {name: float(column[run, update]) for name, column in columns}
+            files.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
 
     return observe
 
@@ -94,11 +93,10 @@ def _tensorboard(labels: Labels, steps: int, folder: Path) -> Iterator[Observer]
         ]
 
         def observe(first_update: int, history: History) -> None:
-            for run, file in enumerate(files):
+            for run, update in np.argwhere(_made(history)):
+                taken = int(first_update + update + 1) * steps
                 for name, column in history._asdict().items():
-                    for update in range(_updates(history)):
-                        taken = (first_update + update + 1) * steps
-                        file.add_scalar(name, float(column[run, update]), taken)
+                    files[run].add_scalar(name, float(column[run, update]), taken)
 
         yield observe
 
@@ -113,7 +111,7 @@ def _dashboard(labels: Labels, steps: int, total: int, console: Console) -> Iter
     def table() -> Table:
         (then, before), (now, done) = clock[0], clock[-1]
         rate = (done - before) / (now - then) if now > then else 0.0
-        drawn = Table(title=f"{done:,} of {total:,} steps, {rate:,.0f} steps/s")
+        drawn = Table(title=f"{done:,} of {max(total, done):,} steps, {rate:,.0f} steps/s")
         drawn.add_column("mode")
         for heading in ("efficiency", *_SHOWN):
             drawn.add_column(heading)
@@ -123,7 +121,7 @@ def _dashboard(labels: Labels, steps: int, total: int, console: Console) -> Iter
             whole["efficiency"] = whole["food"] / np.maximum(eaten, 1e-12)
             for name in names:
                 own = [run for run, (mode, _) in enumerate(labels) if mode == name]
-                courses = [whole[column][own].mean(axis=0) for column in ("efficiency", *_SHOWN)]
+                courses = [_mean(whole[column][own]) for column in ("efficiency", *_SHOWN)]
                 drawn.add_row(name, *(f"{sparkline(c)} {c[-1]:.3g}" for c in courses))
         return drawn
 
@@ -132,11 +130,16 @@ def _dashboard(labels: Labels, steps: int, total: int, console: Console) -> Iter
         def observe(first_update: int, history: History) -> None:
             for name, column in history._asdict().items():
                 past.setdefault(name, []).append(column)
-            done = (first_update + _updates(history)) * steps * len(labels)
+            done = clock[-1][1] + int(_made(history).sum()) * steps
             clock.append((time.perf_counter(), done))
             live.update(table())
 
         yield observe
+
+
+def _mean(runs: np.ndarray) -> np.ndarray:
+    """Over the runs that were still trained, as long as one was. f64[updates]."""
+    return np.nanmean(runs[:, ~np.isnan(runs).all(axis=0)], axis=0)
 
 
 def sparkline(course: np.ndarray) -> str:
@@ -148,5 +151,6 @@ def sparkline(course: np.ndarray) -> str:
     return "".join(_SPARKS[1 + round(h * (len(_SPARKS) - 2))] for h in heights)
 
 
-def _updates(history: History) -> int:
-    return history.reward.shape[1]
+def _made(history: History) -> np.ndarray:
+    """Which updates were made: not those of a run that had stopped. bool[runs, updates]."""
+    return ~np.isnan(history.food)

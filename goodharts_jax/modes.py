@@ -17,7 +17,8 @@ from jax import lax
 from goodharts_jax.world import EMPTY, FOOD, NUM_KINDS, POISON, Event
 
 NUM_CHANNELS = 2
-_REWARD_LIMIT = 20.0
+REWARD_LIMIT = 20.0
+"""A step's reward is cut here, on either side."""
 # Observation noise is a window into this table at a random offset: one random word a view
 # instead of one a cell, and the window can be looked up again when the policy is updated.
 _NOISE = np.random.default_rng(0).standard_normal(1 << 16).astype(np.float32)
@@ -29,8 +30,8 @@ class Mode:
 
     Attributes:
       appearance: how a cell of each kind is perceived. float32[NUM_KINDS, NUM_CHANNELS].
-      noise: standard deviation of the noise on the appearance of items, fresh in every step,
-        float32[]; or None, and no noise is ever drawn.
+      noise: standard deviation of the noise on the appearance of items, fresh in every step and
+        drawn apart for each channel, float32[]; or None, and no noise is ever drawn.
       item_reward: reward for eating each kind. float32[NUM_KINDS].
       step_reward: reward of every step. float32[].
       death_reward: reward of dying. float32[].
@@ -99,9 +100,10 @@ def observe(mode: Mode, view: jax.Array, noise_word: jax.Array) -> jax.Array:
     seen = empty * of_kind[EMPTY] + food * of_kind[FOOD] + poison * of_kind[POISON]
     if mode.noise is None:
         return seen
-    start = (noise_word % jnp.uint32(_NOISE.size - view.size)).astype(jnp.int32)
-    noise = lax.dynamic_slice(jnp.asarray(_NOISE), (start,), (view.size,)).reshape(view.shape)
-    return seen + mode.noise * noise[..., None] * (1.0 - empty)
+    # One noise for all channels would cancel in their difference.
+    start = (noise_word % jnp.uint32(_NOISE.size - seen.size)).astype(jnp.int32)
+    noise = lax.dynamic_slice(jnp.asarray(_NOISE), (start,), (seen.size,)).reshape(seen.shape)
+    return seen + mode.noise * noise * (1.0 - empty)
 
 
 def reward(
@@ -120,7 +122,7 @@ def reward(
     bonus = mode.shaping * (discount * after - potential(view))
     total = mode.item_reward[event.eaten] + mode.step_reward
     total = total + mode.death_reward * event.died + bonus
-    return jnp.clip(total, -_REWARD_LIMIT, _REWARD_LIMIT)
+    return jnp.clip(total, -REWARD_LIMIT, REWARD_LIMIT)
 
 
 def potential(view: jax.Array) -> jax.Array:

@@ -15,10 +15,13 @@ from goodharts_jax.world import NUM_ACTIONS
 
 
 class ActorCritic(nn.Module):
-    """Convolutions (none for an MLP), then dense layers shared by both heads.
+    """Two towers with nothing in common: one for the logits, one for the value.
+
+    A trunk that both share serves the value more than the policy: agents with one ate less and died
+    more often.
 
     Attributes:
-      features: channels of each 3x3 convolution.
+      features: channels of each 3x3 convolution; none for an MLP.
       hidden: width of each dense layer.
     """
 
@@ -28,16 +31,37 @@ class ActorCritic(nn.Module):
     @nn.compact
     def __call__(self, observation: jax.Array) -> Output:
         """Map one observation, float32[V, V, C], to an Output."""
+        sizes = self.features, self.hidden
+        logits = Tower(*sizes, NUM_ACTIONS, 0.01, name="policy")(observation)
+        value = Tower(*sizes, 1, 1.0, name="value")(observation)
+        return Output(logits, value[0])
+
+
+class Tower(nn.Module):
+    """Convolutions, then dense layers, all followed by tanh, then a linear layer.
+
+    Attributes:
+      features: channels of each 3x3 convolution.
+      hidden: width of each dense layer.
+      outputs: of the last layer.
+      scale: of its weights at the start.
+    """
+
+    features: Sequence[int]
+    hidden: Sequence[int]
+    outputs: int
+    scale: float
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Map float32[V, V, C] to float32[outputs]."""
         scale = nn.initializers.orthogonal(jnp.sqrt(2.0))
-        x = observation
         for width in self.features:
-            x = nn.relu(nn.Conv(width, (3, 3), kernel_init=scale)(x))
+            x = nn.tanh(nn.Conv(width, (3, 3), kernel_init=scale)(x))
         x = x.reshape(-1)
         for width in self.hidden:
-            x = nn.relu(nn.Dense(width, kernel_init=scale)(x))
-        logits = nn.Dense(NUM_ACTIONS, kernel_init=nn.initializers.orthogonal(0.01))(x)
-        value = nn.Dense(1, kernel_init=nn.initializers.orthogonal(1.0))(x)
-        return Output(logits, value[0])
+            x = nn.tanh(nn.Dense(width, kernel_init=scale)(x))
+        return nn.Dense(self.outputs, kernel_init=nn.initializers.orthogonal(self.scale))(x)
 
 
 def policy(network: nn.Module, params: Any, mode: Mode) -> Policy:

@@ -6,6 +6,7 @@ calls `start` and then `advance` as often as it likes; both ways end in the same
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -36,11 +37,11 @@ class Plan:
       network: the actor-critic.
     """
 
-    num_worlds: int = 256
+    num_worlds: int = 128
     rollout_length: int = 32
     episode_length: int = 512
-    epochs: int = 4
-    num_minibatches: int = 4
+    epochs: int = 1
+    num_minibatches: int = 8
     network: ActorCritic = field(default_factory=ActorCritic)
 
     @property
@@ -62,7 +63,8 @@ class Hyper:
       num_updates: updates over which the schedules run. float32[].
       learning_rate: at the start and at the end, linear between. float32[2].
       entropy_weight: likewise. float32[2].
-      clip: of probability ratio and value. float32[].
+      clip: of the probability ratio. float32[].
+      value_clip: of a value's change in an update; infinite for none. float32[].
       discount: gamma. float32[].
       gae_lambda: lambda of the generalised advantages. float32[].
       value_weight: of the value loss. float32[].
@@ -73,6 +75,7 @@ class Hyper:
     learning_rate: jax.Array
     entropy_weight: jax.Array
     clip: jax.Array
+    value_clip: jax.Array
     discount: jax.Array
     gae_lambda: jax.Array
     value_weight: jax.Array
@@ -82,17 +85,18 @@ class Hyper:
 def make_hyper(
     num_updates: float,
     *,
-    learning_rate: tuple[float, float] = (1e-3, 1e-4),
+    learning_rate: tuple[float, float] = (3e-3, 1e-3),
     entropy_weight: tuple[float, float] = (1e-2, 1e-3),
     clip: float = 0.2,
-    discount: float = 0.99,
-    gae_lambda: float = 0.95,
+    value_clip: float = math.inf,
+    discount: float = 0.97,
+    gae_lambda: float = 0.9,
     value_weight: float = 0.5,
     max_grad_norm: float = 0.5,
 ) -> Hyper:
     """Hyper-parameters from plain numbers."""
     schedules = (num_updates, learning_rate, entropy_weight)
-    numbers = (clip, discount, gae_lambda, value_weight, max_grad_norm)
+    numbers = (clip, value_clip, discount, gae_lambda, value_weight, max_grad_norm)
     return Hyper(*(jnp.array(number, jnp.float32) for number in (*schedules, *numbers)))
 
 
@@ -242,7 +246,9 @@ def policy_loss(ratio: jax.Array, advantage: jax.Array, clip: jax.Array) -> jax.
 
 
 def value_loss(value: jax.Array, old: jax.Array, target: jax.Array, clip: jax.Array) -> jax.Array:
-    """Half the squared error, the worse of the new value and its clipped version. float32[]."""
+    """Half the squared error, the worse of the new value and its clipped version; with an infinite
+    clip, of the new value. float32[].
+    """
     clipped = old + jnp.clip(value - old, -clip, clip)
     return 0.5 * jnp.mean(jnp.maximum((value - target) ** 2, (clipped - target) ** 2))
 
@@ -294,7 +300,7 @@ def _learn(
         log_probs = jax.nn.log_softmax(new.logits)
         losses = Losses(
             policy_loss=policy_loss(ratio, advantage, hyper.clip),
-            value_loss=value_loss(new.value, old.value, target, hyper.clip),
+            value_loss=value_loss(new.value, old.value, target, hyper.value_clip),
             entropy=-jnp.mean(jnp.sum(jnp.exp(log_probs) * log_probs, -1)),
             # Non-negative and unbiased, unlike the mean of -log ratio (Schulman 2020).
             kl=jnp.mean(ratio - 1 - log_ratio),

@@ -23,7 +23,7 @@ from evidence.runtime import files
 from goodharts_jax import thesis
 from goodharts_jax.drawing import spoken, style_of
 from goodharts_jax.figures import draw, named
-from goodharts_jax.results import ModeResults, Modes, Results, Spread
+from goodharts_jax.results import ModeResults, Modes, Results, Spread, Training
 
 PUBLISHED = {
     "ground_truth": (1.000, 77.2, 1.44, 156.4, 0.0),
@@ -170,6 +170,7 @@ def _render(template: str, results: Results, full: bool, **more: Any) -> str:
     modes, stated = results.modes, thesis.load_thesis()
     trained = named(modes, scripted=False)
     study = results.manifest.configuration.get("study", {})
+    unlevel = {name: told for name in trained if (told := _unlevel(modes[name]))}
     return pages.render(
         "goodharts_jax",
         template,
@@ -192,7 +193,10 @@ def _render(template: str, results: Results, full: bool, **more: Any) -> str:
         },
         second=_second_opinions(modes, trained) if full else [],
         next_study=thesis.next_study(modes, stated),
-        unconverged=[name for name in trained if not _converged(modes[name])],
+        by_script=thesis.judge_script(modes, stated) if results.thesis else None,
+        unlevel=unlevel,
+        level=_level(unlevel) if trained else "",
+        trained_for={name: _trained_for(modes[name]) for name in trained},
         phase_study=study if study.get("kind") == "phase_diagram" else None,
         full=full,
         **more,
@@ -220,5 +224,27 @@ def _second_opinions(modes: Modes, names: Sequence[str]) -> list[SecondOpinion]:
     ]
 
 
-def _converged(mode: ModeResults) -> bool:
-    return all(run.training.converged for run in mode.runs if run.training is not None)
+def _trainings(mode: ModeResults) -> list[Training]:
+    return [run.training for run in mode.runs if run.training is not None]
+
+
+def _trained_for(mode: ModeResults) -> str:
+    """Training steps of a mode's runs, the fewest and the most: `1.05–1.31 M`."""
+    steps = [training.steps for training in _trainings(mode)]
+    return "–".join(dict.fromkeys(f"{n / 1e6:.3g}" for n in (min(steps), max(steps)))) + " M"
+
+
+def _unlevel(mode: ModeResults) -> str:
+    """How many runs were not level when their training ended, and after how many steps."""
+    steps = [training.steps for training in _trainings(mode) if not training.converged]
+    if not steps:
+        return ""
+    return f"{len(steps)} of {len(mode.runs)} not level after {pages.number(max(steps), 0)} steps"
+
+
+def _level(unlevel: Mapping[str, str]) -> str:
+    """The sentence about all modes."""
+    if not unlevel:
+        return "Return and value loss of every run had levelled off."
+    named = "; ".join(f"{spoken(name)}, {told}" for name, told in unlevel.items())
+    return f"† marks a mode with a run whose return or value loss had not levelled off: {named}."

@@ -14,6 +14,7 @@ import evidence
 from evidence.measurement import Measurement
 from evidence.record import Integers, Number, Numbers, Record
 from evidence.results import Manifest as _Manifest
+from goodharts_jax.pressure import GoodhartCurve, PhaseCell
 
 Quantity = TypeVar("Quantity")
 
@@ -286,73 +287,7 @@ class DeviceAgreement(Record):
     """Whether they do; None where there is one device."""
 
 
-# ---- under growing pressure ---------------------------------------------------------------------
-
-
-class Peak(Record):
-    """Where the true return peaks under growing pressure, and what is lost after; over runs.
-
-    Peaks are chosen on one half of the evaluation worlds and measured on the other.
-    """
-
-    peak_steps: Measurement
-    """Training steps at the peak."""
-    peak: Measurement
-    """Energy per 1,000 steps at the peak."""
-    end: Measurement
-    """At the last checkpoint."""
-    drop: Measurement
-    """peak less end."""
-    early_stopping_saves: Measurement
-    """Energy per 1,000 steps gained by stopping each run where the others peak; undefined for one
-    run."""
-    early_stopping_steps: Measurement
-    """Share of the training that this leaves out; undefined for one run."""
-
-
-class RunCurve(Record):
-    """One run's returns at each checkpoint."""
-
-    seed: int
-    """Of the run."""
-    sqrt_kl: Numbers
-    """Square root of the divergence from the initial policy, nats^0.5. f64[checkpoints]."""
-    proxy_return: Numbers
-    """The mode's own reward per 1,000 steps. f64[checkpoints]."""
-    true_return: Numbers
-    """Energy per 1,000 steps. f64[checkpoints]."""
-
-
-class GoodhartCurve(Peak):
-    """A mode's own and its true return while its training goes on."""
-
-    steps: Integers
-    """Training steps at each checkpoint. i64[checkpoints]."""
-    runs: tuple[RunCurve, ...]
-    """One a seed."""
-
-
-class PhaseCell(Record):
-    """One cell of the phase diagram after some training; intervals over runs."""
-
-    poison_reward: float
-    """For eating poison, where food's is 1."""
-    distance: float
-    """Between what food and poison look like."""
-    steps: int
-    """Training steps: the pressure."""
-    overall_efficiency: Measurement
-    """food / (food + poison) over all that was eaten."""
-    selectivity: Measurement
-    """Manly's alpha of food against poison; 0.5 is no preference."""
-    deaths_per_1k_steps: Measurement
-    """Deaths in 1,000 steps."""
-    drop: Measurement
-    """Of the true return after its peak, energy per 1,000 steps (`Peak.drop`)."""
-    reward_correlation_random: Measurement
-    """Between the cell's reward and the true one, over the steps of a random walk."""
-    reward_correlation_trained: Measurement
-    """The same over the steps of the trained policy."""
+# ---- all of it -----------------------------------------------------------------------------------
 
 
 class Results(evidence.Results):
@@ -364,6 +299,9 @@ class Results(evidence.Results):
     """The table: trained modes and scripted policies by name."""
     ratios: Mapping[str, Measurement] = Field(default_factory=dict)
     """survival_restricted_mean, truth over proxy; deaths_per_1k_steps, proxy over truth."""
+    beside_chance: Mapping[str, Mapping[str, Measurement]] = Field(default_factory=dict)
+    """By trained mode, its energy_per_1k_steps, deaths_per_1k_steps and survival_restricted_mean
+    less those of a random walk in the same worlds: the two truths, which may disagree."""
     comparisons: tuple[Comparison, ...] = ()
     """Every pair of modes on three metrics."""
     logrank: tuple[LogRank, ...] = ()

@@ -6,6 +6,8 @@ Each class is one folder of `conf/goodhart/`, where every setting is explained.
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,29 +18,40 @@ from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
 
 from evidence.runtime.config import Settings, build
-from goodharts_jax.modes import Mode, make_mode, stack
+from goodharts_jax import thesis
+from goodharts_jax.modes import REWARD_LIMIT, Mode, make_mode, stack
 from goodharts_jax.networks import ActorCritic
-from goodharts_jax.phase import cell_mode
+from goodharts_jax.phase import FARTHEST, cell_mode
 from goodharts_jax.ppo import Hyper, Plan, make_hyper
 from goodharts_jax.world import ENERGY_UNIT, World, make_world
 
-Count = Annotated[int, Ge(1)]
-Positive = Annotated[float, Gt(0)]
-NonNegative = Annotated[float, Ge(0)]
+# Bounds beyond which numbers no longer fit what computes with them.
+Count = Annotated[int, Ge(1), Le(2**31 - 1)]
+Runs = Annotated[int, Ge(1), Le(100_000)]
+Items = Annotated[int, Ge(0), Le(2**31 - 1)]
+Energy = Annotated[float, Ge(-1e5), Le(1e5)]
+Weight = Annotated[float, Ge(-REWARD_LIMIT), Le(REWARD_LIMIT)]
+Appearance = Annotated[float, Ge(-1e3), Le(1e3)]
+Positive = Annotated[float, Gt(0), Le(1e6)]
+NonNegative = Annotated[float, Ge(0), Le(1e6)]
 Share = Annotated[float, Ge(0), Le(1)]
+
+
+_CHUNK_STEPS = 1 << 16
+"""Training steps of a run between two checkpoints, at most."""
 
 
 class WorldSettings(Settings):
     """See `conf/goodhart/world/`."""
 
-    size: Count
+    size: Annotated[int, Ge(1), Le(46_340)]  # cells are numbered in 32 bits
     view_radius: Count
-    start_energy: Positive
-    move_cost: NonNegative
-    food_energy: float
-    poison_energy: float
-    food: tuple[Annotated[int, Ge(0)], Annotated[int, Ge(0)]]
-    poison: tuple[Annotated[int, Ge(0)], Annotated[int, Ge(0)]]
+    start_energy: Annotated[Energy, Gt(0)]
+    move_cost: Annotated[Energy, Ge(0)]
+    food_energy: Energy
+    poison_energy: Energy
+    food: tuple[Items, Items]
+    poison: tuple[Items, Items]
 
     @field_validator("start_energy", "move_cost", "food_energy", "poison_energy")
     @classmethod
@@ -80,19 +93,19 @@ class WorldSettings(Settings):
 class Sees(Settings):
     """Appearance of the two items to a mode."""
 
-    food: tuple[float, float]
-    poison: tuple[float, float]
-    noise: NonNegative | None = None
+    food: tuple[Appearance, Appearance]
+    poison: tuple[Appearance, Appearance]
+    noise: Annotated[Appearance, Ge(0)] | None = None
 
 
 class Reward(Settings):
     """What a mode is rewarded for."""
 
-    food: float
-    poison: float
-    move_cost: float = 0.0
-    death: float = 0.0
-    near_food: float = 0.0
+    food: Weight
+    poison: Weight
+    move_cost: Weight = 0.0
+    death: Weight = 0.0
+    near_food: Weight = 0.0
 
 
 class ModeSettings(Settings):
@@ -130,11 +143,12 @@ class PPOSettings(Settings):
     num_worlds: Count
     rollout_length: Count
     episode_length: Count
-    epochs: Count
+    epochs: Annotated[int, Ge(1), Le(1000)]
     num_minibatches: Count
     learning_rate: tuple[Positive, NonNegative]
     entropy_weight: tuple[NonNegative, NonNegative]
     clip: Positive
+    value_clip: Positive | None = None
     discount: Share
     gae_lambda: Share
     value_weight: NonNegative
@@ -172,6 +186,7 @@ class BudgetSettings(Settings):
     """See `conf/goodhart/budget/`."""
 
     train_steps: Count
+    max_steps: Annotated[int, Ge(0)] = 0
     evaluation_worlds: Count
     steps_per_world: Count
 
@@ -180,9 +195,20 @@ class StudySettings(Settings):
     """See `conf/goodhart/study/`."""
 
     kind: Literal["modes", "phase_diagram"]
-    poison_rewards: tuple[float, ...] = ()
-    distances: tuple[NonNegative, ...] = ()
-    noise: Positive = 0.25
+    thesis_runs: Runs | None = None
+    poison_rewards: tuple[Weight, ...] = ()
+    distances: tuple[Annotated[float, Ge(0), Le(FARTHEST)], ...] = ()
+    noise: Annotated[Appearance, Gt(0)] = 0.25
+
+    @model_validator(mode="after")
+    def _cells(self) -> StudySettings:
+        for name in ("poison_rewards", "distances"):
+            values = getattr(self, name)
+            if self.kind == "phase_diagram" and not values:
+                raise ValueError(f"{name}: a phase diagram needs one at least")
+            if len({f"{value:g}" for value in values}) < len(values):
+                raise ValueError(f"{name}: {list(values)} has one twice")
+        return self
 
     @property
     def grid(self) -> list[tuple[float, float]]:
@@ -193,8 +219,8 @@ class StudySettings(Settings):
 class Interestingness(Settings):
     """How interesting the two items are to the proxy."""
 
-    food: float
-    poison: float
+    food: Weight
+    poison: Weight
 
 
 class Experiment(Settings):
@@ -208,7 +234,7 @@ class Experiment(Settings):
     budget: BudgetSettings
     study: StudySettings
     seed: Annotated[int, Ge(0), Le(2**31 - 1)]
-    runs: Count | None
+    runs: Runs | None
     interestingness: Interestingness
     train: bool
     checkpoint: str | None
@@ -230,6 +256,11 @@ class Experiment(Settings):
             )
         if not self.train and self.checkpoint is None:
             raise ValueError("train=false needs checkpoint=<output folder of a run>")
+        if self.train and self.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={self.checkpoint}: its policies are only evaluated: add train=false; "
+                "to go on with an interrupted run, give resume= instead"
+            )
         if self.evaluation_world is None:
             if self.evaluation.world is not None:
                 raise ValueError(
@@ -241,9 +272,16 @@ class Experiment(Settings):
 
     @property
     def seeds(self) -> list[int]:
-        """The seed of each run of a mode."""
-        alone = self.study.kind == "modes" and len(self.modes) == 1
-        runs = self.runs or (1 if alone else 3)
+        """The seeds of all runs: those of the row that has most."""
+        return max((self.seeds_of(name) for name in self.modes), key=len)
+
+    def seeds_of(self, name: str) -> list[int]:
+        """The seed of each run of one row; a row with fewer runs has the first of them."""
+        of_modes = 1 if len(self.modes) == 1 else 3
+        runs = self.runs or (5 if self.study.kind == "phase_diagram" else of_modes)
+        if self.study.thesis_runs is not None:
+            stated = thesis.load_thesis()
+            runs = self.study.thesis_runs if name in (stated.truth, stated.proxy) else runs
         return list(range(self.seed, self.seed + runs))
 
     @property
@@ -259,14 +297,21 @@ class Experiment(Settings):
     @property
     def num_updates(self) -> int:
         """Updates of each run, whole chunks of `chunk_updates`."""
-        updates = -(-self.budget.train_steps // self.plan.steps_per_update)
-        return -(-updates // self.chunk_updates) * self.chunk_updates
+        return self._whole_chunks(self.budget.train_steps)
+
+    @property
+    def max_updates(self) -> int:
+        """Updates of a run that does not level off, whole chunks too."""
+        return self._whole_chunks(self.budget.max_steps)
+
+    def _whole_chunks(self, steps: int) -> int:
+        return -(-steps // self.plan.steps_per_update // self.chunk_updates) * self.chunk_updates
 
     @property
     def chunk_updates(self) -> int:
         """Updates between two checkpoints, reports of progress and points of the Goodhart curve."""
         updates = -(-self.budget.train_steps // self.plan.steps_per_update)
-        return max(1, min(8, updates // 16))
+        return max(1, min(_CHUNK_STEPS // self.plan.steps_per_update, updates // 16))
 
     @property
     def plan(self) -> Plan:
@@ -283,6 +328,7 @@ class Experiment(Settings):
             learning_rate=self.ppo.learning_rate,
             entropy_weight=self.ppo.entropy_weight,
             clip=self.ppo.clip,
+            value_clip=math.inf if self.ppo.value_clip is None else self.ppo.value_clip,
             discount=self.ppo.discount,
             gae_lambda=self.ppo.gae_lambda,
             value_weight=self.ppo.value_weight,
@@ -311,13 +357,20 @@ def read(config: Any) -> Experiment:
     return build(Experiment, data, "")
 
 
-def runs_of(rows: dict[str, Mode], seeds: list[int]) -> tuple[Mode, jax.Array]:
-    """Modes and keys of all runs, mode by mode; leading axis [modes * seeds].
+def runs_of(
+    rows: Mapping[str, Mode], seeds: Callable[[str], Sequence[int]]
+) -> tuple[Mode, jax.Array]:
+    """Modes and keys of all runs, mode by mode; leading axis [runs of all modes].
 
     Runs of equal seed share their key, so that they differ in their mode alone.
+
+    Args:
+      rows: modes by name.
+      seeds: of the runs of a mode, by its name.
     """
-    keys = jax.vmap(jax.random.key)(jax.numpy.array(seeds * len(rows), jax.numpy.uint32))
-    return stack([row for row in rows.values() for _ in seeds]), keys
+    every = [seed for name in rows for seed in seeds(name)]
+    keys = jax.vmap(jax.random.key)(jax.numpy.array(every, jax.numpy.uint32))
+    return stack([row for name, row in rows.items() for _ in seeds(name)]), keys
 
 
 def checkpoints_of(settings: Experiment, folder: Path) -> Path:
@@ -333,7 +386,7 @@ def checkpoints_of(settings: Experiment, folder: Path) -> Path:
     if not any(checkpoints.iterdir()):
         raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
     kept = read(yaml.safe_load(config.read_text("utf-8")))
-    for name in ("modes", "world", "network", "ppo", "seeds", "num_updates"):
+    for name in ("modes", "world", "network", "ppo", "study", "seeds", "num_updates"):
         if getattr(kept, name) != getattr(settings, name):
             raise ValueError(
                 f"{name}: not those that the policies in checkpoint={folder} were trained with; "

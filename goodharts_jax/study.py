@@ -10,11 +10,11 @@ import importlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +22,37 @@ import jax
 import yaml
 from rich.console import Console
 
-from evidence.runtime import devices, files, progress
+from evidence.runtime import files, progress
 from goodharts_jax import (
     assessment,
     curves,
     evaluation,
     phase,
+    population,
     ppo,
     replay,
     survival,
+    thesis,
     training,
     verification,
 )
 from goodharts_jax.evaluation import Candidate, Evaluator
 from goodharts_jax.live import observing
-from goodharts_jax.modes import Mode
-from goodharts_jax.policies import Policy
+from goodharts_jax.population import Study
 from goodharts_jax.ppo import History
+from goodharts_jax.pressure import GoodhartCurve
 from goodharts_jax.results import (
     DeviceAgreement,
-    GoodhartCurve,
     Manifest,
     ModeResults,
     Modes,
     Results,
+    Training,
     Verification,
 )
-from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment, checkpoints_of, runs_of
 from goodharts_jax.training import Trained
-from goodharts_jax.world import ENERGY_UNIT, World
+from goodharts_jax.world import ENERGY_UNIT
 
 _SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
 
@@ -75,7 +76,7 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     """
     started = time.perf_counter()
     study = Study(settings, folder, settings.evaluation_world.build(), console)
-    _plan_memory(study)
+    population.require_memory(study)
     files.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
     with _aside(study) as aside:
         trained, train_seconds = _timed(partial(_train, study, aside))
@@ -98,69 +99,6 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
 
     report.write(folder, full=len(study.rows) > 2 if full is None else full)
     return results
-
-
-@dataclass(frozen=True)
-class Study:
-    """What every part of an experiment works from.
-
-    Attributes:
-      settings: validated.
-      folder: of results.
-      judge_world: the rules of the evaluation.
-      console: where progress is shown.
-    """
-
-    settings: Experiment
-    folder: Path
-    judge_world: World
-    console: Console
-
-    @cached_property
-    def rows(self) -> dict[str, Mode]:
-        """What is trained, by name."""
-        return self.settings.rows()
-
-    @cached_property
-    def scripts(self) -> dict[str, Policy]:
-        """What stands beside it, by name."""
-        interest = self.settings.interestingness
-        scripts = scripted_policies(interest.food, interest.poison)
-        chance = {"random_walk": scripts["random_walk"]}
-        return chance if self.settings.study.kind == "phase_diagram" else scripts
-
-    def own(self, index: int) -> slice:
-        """The runs of one row in a population's leading axis."""
-        count = len(self.settings.seeds)
-        return slice(index * count, (index + 1) * count)
-
-
-def _plan_memory(study: Study) -> None:
-    """Say what the study will take, and refuse it now rather than fail in the middle."""
-    settings, world = study.settings, study.settings.world.build()
-    num_runs = len(study.rows) * len(settings.seeds)
-    num_rows = (len(study.rows) + len(study.scripts)) * len(settings.seeds)
-    worlds = settings.budget.evaluation_worlds
-    peak = training.memory_needed(settings.plan, world, num_runs)
-    peak += evaluation.memory_needed(world, num_rows, worlds)
-    available = devices.memory_available()
-    study.console.print(
-        f"{num_runs} runs x {settings.num_updates * settings.plan.steps_per_update:,} steps; "
-        f"memory: about {peak / 2**20:,.0f} of {available / 2**20:,.0f} MiB",
-        style="dim",
-        highlight=False,
-    )
-    if peak > available:
-        fits = int(len(settings.seeds) * available / peak)
-        way_out = (
-            f"runs={fits} would fit"
-            if fits
-            else "lower ppo.num_worlds or budget.evaluation_worlds, for not even runs=1 would fit"
-        )
-        raise ValueError(
-            f"this study takes about {peak / 2**20:,.0f} MiB, {available / 2**20:,.0f} are free; "
-            + way_out
-        )
 
 
 def _timed(work: Any) -> tuple[Any, float]:
@@ -196,12 +134,15 @@ def _aside(study: Study) -> Iterator[Aside]:
             importlib.import_module(slow)
         start = partial(ppo.start, study.settings.plan, study.settings.world.build())
         params = jax.eval_shape(start, jax.random.key(0)).params
-        num_runs = len(study.settings.seeds)
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((num_runs, *x.shape), x.dtype), params)
+
+        def shapes(name: str) -> Any:
+            runs = len(study.seeds(name))
+            return jax.tree.map(lambda x: jax.ShapeDtypeStruct((runs, *x.shape), x.dtype), params)
+
         return evaluation.make_evaluator(
             study.settings.plan.network,
             study.judge_world,
-            _candidates(study, lambda _: shapes),
+            _candidates(study, shapes),
             num_worlds=study.settings.budget.evaluation_worlds,
             steps_per_world=study.settings.budget.steps_per_world,
         )
@@ -221,8 +162,8 @@ def _aside(study: Study) -> Iterator[Aside]:
 
 def _train(study: Study, aside: Aside) -> Trained:
     settings = study.settings
-    modes, keys = runs_of(study.rows, settings.seeds)
-    labels = [(name, seed) for name in study.rows for seed in settings.seeds]
+    modes, keys = runs_of(study.rows, study.seeds)
+    labels = [(name, seed) for name in study.rows for seed in study.seeds(name)]
     train = partial(
         training.train,
         settings.plan,
@@ -244,7 +185,13 @@ def _train(study: Study, aside: Aside) -> Trained:
             tell(first_update, history)
 
         folder = study.folder / "checkpoints"
-        trained = train(num_updates=settings.num_updates, folder=folder, observe=observe)
+        trained = train(
+            num_updates=settings.num_updates,
+            max_updates=settings.max_updates,
+            level=assessment.are_level,
+            folder=folder,
+            observe=observe,
+        )
     aside.begun.set()
     return trained
 
@@ -255,7 +202,7 @@ def _train(study: Study, aside: Aside) -> Trained:
 def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
     """The table of modes, what is made of it, and a replay: all but the manifest."""
     counted = _evaluate(study, trained, aside)
-    modes = _tabulate(study, counted, trained)
+    modes = _tabulate(study, counted, _trainings(study, trained))
     recorded = files.plain(_record(study, trained))
     files.write_text(study.folder / "replay.json", json.dumps(recorded, allow_nan=False))
     lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
@@ -265,13 +212,13 @@ def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
         logrank=tuple(assessment.logrank(lives)),
         verification=_verification(study, trained, modes),
         device_agreement=_device_agreement(study, trained),
-        goodhart_curves=_goodhart_curves(study, trained),
+        goodhart_curves=_goodhart_curves(study, trained, modes),
     )
 
 
 def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
     """The cells, and the random walk that they are compared with: all but the manifest."""
-    modes = _tabulate(study, _evaluate(study, trained, aside), trained)
+    modes = _tabulate(study, _evaluate(study, trained, aside), {})
     _, food_energy, poison_energy = (study.judge_world.energy * ENERGY_UNIT).tolist()
     found = phase.cells(
         study.settings.study.grid,
@@ -279,24 +226,27 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Resu
         _watch_steps(study, trained),
         modes["random_walk"].aggregates,
         (food_energy, poison_energy),
+        [one.converged for own in _trainings(study, trained).values() for one in own],
     )
     return partial(
         Results, modes=modes, warnings=tuple(phase.cautions(found)), phase_diagram=tuple(found)
     )
 
 
-def _candidates(study: Study, params_of: Callable[[int], Any]) -> dict[str, Candidate]:
-    """The rows of the table; `params_of` gives those of a mode's runs, by its place."""
-    seeds = study.settings.seeds
+def _candidates(study: Study, params_of: Callable[[str], Any]) -> dict[str, Candidate]:
+    """The rows of the table; `params_of` gives those of a mode's runs."""
     trained = {} if study.settings.study.kind == "phase_diagram" else study.rows
     return {
-        name: Candidate(None, params_of(index), mode, seeds)
-        for index, (name, mode) in enumerate(trained.items())
-    } | {name: Candidate(script, None, None, seeds) for name, script in study.scripts.items()}
+        name: Candidate(None, params_of(name), mode, study.seeds(name))
+        for name, mode in trained.items()
+    } | {
+        name: Candidate(script, None, None, study.seeds(name))
+        for name, script in study.scripts.items()
+    }
 
 
-def _own_params(study: Study, trained: Trained, index: int) -> Any:
-    return jax.tree.map(lambda x: x[study.own(index)], trained.states.params)
+def _own_params(study: Study, trained: Trained, name: str) -> Any:
+    return jax.tree.map(lambda x: x[study.own(name)], trained.states.params)
 
 
 def _evaluate(study: Study, trained: Trained, aside: Aside) -> LifeTables:
@@ -309,22 +259,28 @@ def _evaluate(study: Study, trained: Trained, aside: Aside) -> LifeTables:
         )
 
 
-def _tabulate(study: Study, life_tables: LifeTables, trained: Trained) -> dict[str, ModeResults]:
-    settings = study.settings
-    trainings = {
+def _trainings(study: Study, trained: Trained) -> dict[str, list[Training]]:
+    """How each run of each row was trained."""
+    steps = study.settings.plan.steps_per_update
+    return {
         name: [
             assessment.training(
-                jax.tree.map(lambda column, i=run: column[i], trained.history),
-                settings.plan.steps_per_update,
+                jax.tree.map(lambda column, i=run: column[i], trained.history), steps
             )
-            for run in range(study.own(index).start, study.own(index).stop)
+            for run in range(study.own(name).start, study.own(name).stop)
         ]
-        for index, name in enumerate(study.rows)
+        for name in study.rows
     }
+
+
+def _tabulate(
+    study: Study, life_tables: LifeTables, trainings: Mapping[str, Sequence[Training]]
+) -> dict[str, ModeResults]:
+    settings = study.settings
     return assessment.tabulate(
         life_tables,
-        {name: (mode, trainings[name]) for name, mode in study.rows.items()},
-        settings.seeds,
+        {name: (study.rows[name], of_runs) for name, of_runs in trainings.items()},
+        {name: study.seeds(name) for name in life_tables},
         study.judge_world,
         horizon=settings.horizon,
         interestingness=settings.interestingness.model_dump(),
@@ -337,8 +293,7 @@ def _tabulate(study: Study, life_tables: LifeTables, trained: Trained) -> dict[s
 def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Verification]:
     verification.require_same_conditions(modes)
     policies = {
-        name: (_own_params(study, trained, index), mode)
-        for index, (name, mode) in enumerate(study.rows.items())
+        name: (_own_params(study, trained, name), mode) for name, mode in study.rows.items()
     }
     network, radius = study.settings.plan.network, study.settings.world.view_radius
     return verification.verify(modes, network, policies, radius)
@@ -346,30 +301,28 @@ def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Ver
 
 def _device_agreement(study: Study, trained: Trained) -> DeviceAgreement:
     """The first mode's first policy, as each kind of device computes it."""
-    params = jax.tree.map(lambda x: x[0], _own_params(study, trained, 0))
-    mode = next(iter(study.rows.values()))
+    name, mode = next(iter(study.rows.items()))
+    params = jax.tree.map(lambda x: x[0], _own_params(study, trained, name))
     radius = study.settings.world.view_radius
     return verification.policy_agreement(study.settings.plan.network, params, mode, radius)
 
 
 def _watch_steps(study: Study, trained: Trained) -> list[int]:
     """Training steps at each watch of the population."""
-    each = study.settings.chunk_updates * study.settings.plan.steps_per_update
-    return [(chunk + 1) * each for chunk in range(trained.watches.kl.shape[1])]
+    looks = training.looks(trained.watches.kl.shape[1], study.settings.chunk_updates)
+    return [updates * study.settings.plan.steps_per_update for updates in looks]
 
 
-def _goodhart_curves(study: Study, trained: Trained) -> dict[str, GoodhartCurve]:
+def _goodhart_curves(study: Study, trained: Trained, modes: Modes) -> dict[str, GoodhartCurve]:
     steps = _watch_steps(study, trained)
-    if len(steps) < 2:
-        return {}
-    return {
-        name: curves.curve(
-            steps,
-            study.settings.seeds,
-            jax.tree.map(lambda x, i=index: x[study.own(i)], trained.watches),
-        )
-        for index, name in enumerate(study.rows)
-    }
+    # What a mode's curve is called means nothing where a budget teaches the truth nothing.
+    needed = [thesis.has_learnt(modes, thesis.load_thesis().truth)]
+
+    def curve(name: str) -> GoodhartCurve:
+        watches = jax.tree.map(lambda x: x[study.own(name)], trained.watches)
+        return curves.curve(steps, study.seeds(name), watches, needed)
+
+    return {name: curve(name) for name in study.rows}
 
 
 # ---- replay -------------------------------------------------------------------------------------
@@ -378,8 +331,8 @@ def _goodhart_curves(study: Study, trained: Trained) -> dict[str, GoodhartCurve]
 def _record(study: Study, trained: Trained) -> replay.Replay:
     """One life story a mode, of its first run, and of two scripts to compare with."""
     shown = {
-        name: (jax.tree.map(lambda x: x[0], _own_params(study, trained, index)), mode)
-        for index, (name, mode) in enumerate(study.rows.items())
+        name: (jax.tree.map(lambda x: x[0], _own_params(study, trained, name)), mode)
+        for name, mode in study.rows.items()
     }
     return replay.record_policies(
         study.settings.plan.network,

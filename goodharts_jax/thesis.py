@@ -24,6 +24,12 @@ from goodharts_jax.results import UNIT, Comparison, Modes, RunResults
 CHANCE = "random_walk"
 """The scripted policy that a policy which has learnt something does better than."""
 
+SEEKER = "interestingness_seeker"
+"""The scripted policy that does what the proxy rewards, and was never trained."""
+
+SURVIVAL = ("deaths_per_1k_steps", "survival_restricted_mean")
+"""The truth that the thesis names; energy is the other."""
+
 Runs = Sequence[RunResults]
 
 
@@ -105,15 +111,33 @@ def judge(modes: Modes, thesis: Thesis) -> Ruling:
         thesis.statement,
         [
             *needed,
-            _has_learnt(modes, thesis.truth),
+            has_learnt(modes, thesis.truth),
             *(stated.judge("supports", measured) for stated in thesis.supported),
             *(stated.judge("falsifies", measured) for stated in thesis.falsified),
         ],
     )
 
 
-def _has_learnt(modes: Modes, name: str) -> Condition:
-    """Whether a trained mode gains more energy than a random walk in the same worlds."""
+def judge_script(modes: Modes, thesis: Thesis) -> Ruling | None:
+    """What would be ruled if a script that takes what is most interesting were the proxy.
+
+    Where that is the same verdict, the rewards decide it, and not what training makes of them.
+
+    Returns:
+      None without the script or without the proxy.
+    """
+    if not {SEEKER, thesis.proxy} <= modes.keys():
+        return None
+    return judge({**modes, thesis.proxy: modes[SEEKER]}, thesis)
+
+
+def has_learnt(modes: Modes, name: str) -> Condition:
+    """Whether a trained mode gains more energy than a random walk in the same worlds.
+
+    Args:
+      modes: the table; a mode that is missing hasn't learnt.
+      name: of the mode.
+    """
     own, chance = (_column(_runs(modes, who), "energy_per_1k_steps") for who in (name, CHANCE))
     gained = _measure(stats.difference_interval, own, chance)
     return Condition(
@@ -191,6 +215,29 @@ def ratios(modes: Modes, thesis: Thesis) -> dict[str, Measurement]:
     return {
         "survival_restricted_mean": _measure(stats.ratio_interval, *survival),
         "deaths_per_1k_steps": _death_rate_ratio(proxy, truth),
+    }
+
+
+def beside_chance(modes: Modes) -> dict[str, dict[str, Measurement]]:
+    """Both truths, energy and survival, of each trained mode less those of a random walk.
+
+    Returns:
+      By mode: energy_per_1k_steps, deaths_per_1k_steps and survival_restricted_mean; nothing
+      without a random walk.
+    """
+    if CHANCE not in modes:
+        return {}
+    return {
+        name: {
+            metric: _measure(
+                stats.difference_interval,
+                _column(mode.runs, metric),
+                _column(modes[CHANCE].runs, metric),
+            )
+            for metric in ("energy_per_1k_steps", *SURVIVAL)
+        }
+        for name, mode in modes.items()
+        if not mode.scripted
     }
 
 

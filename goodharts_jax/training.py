@@ -2,7 +2,8 @@
 
 What happens inside a chunk is one compiled program over all runs; between chunks the host reports
 progress, appends to `metrics.jsonl` and saves a checkpoint, so that a killed training goes on
-where it stopped and ends in the same parameters, to the bit.
+where it stopped and ends in the same parameters, to the bit. Runs that have not levelled off by
+their budget may go on alone; the others are then left as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from goodharts_jax.world import World
 
 Observer = Callable[[int, History], None]
 """Told the number of the first update, and the history of it and those after it,
-float32[runs, updates] each."""
+float32[runs, updates] each, NaN where a run had stopped."""
+
+Level = Callable[[History], np.ndarray]
+"""Told the history of all runs, which of them have levelled off. bool[runs]."""
 
 
 class RunKeys(NamedTuple):
@@ -50,8 +54,9 @@ class Trained:
 
     Attributes:
       states: TrainState with a leading axis of runs, on the host.
-      history: float32[runs, updates] each.
-      watches: after each chunk. Watch with leading axes [runs, chunks].
+      history: float32[runs, updates] each, NaN where a run had stopped.
+      watches: at each of `looks`. Watch with leading axes [runs, looks]. Of a run that had stopped
+        they repeat the last, which is what they would find.
     """
 
     states: TrainState
@@ -65,6 +70,8 @@ class _Shared(NamedTuple):
     world: World
     watch_world: World
     hyper: Hyper
+    updates: np.ndarray
+    """How many a chunk makes. int32[]."""
 
 
 class _Run(NamedTuple):
@@ -74,6 +81,8 @@ class _Run(NamedTuple):
     key: chex.PRNGKey
     initial: Any
     """Parameters that the training begins with."""
+    goes_on: Any
+    """Whether it is still trained. bool[]."""
 
 
 def train(
@@ -85,6 +94,8 @@ def train(
     *,
     num_updates: int,
     chunk_updates: int,
+    max_updates: int = 0,
+    level: Level | None = None,
     folder: Path | None = None,
     watch_world: World | None = None,
     observe: Observer = lambda first_update, history: None,
@@ -97,58 +108,121 @@ def train(
       hyper: shared by all runs.
       modes: with a leading axis [runs].
       keys: typed keys. [runs].
-      num_updates: a multiple of `chunk_updates`.
-      chunk_updates: updates between two checkpoints.
+      num_updates: of every run, a multiple of `chunk_updates`.
+      chunk_updates: updates between two checkpoints; at first fewer, see `looks`.
+      max_updates: a run that has not levelled off goes on until it has, up to so many.
+      level: tells which have; None for all.
       folder: where checkpoints go and are looked for; None keeps nothing.
       watch_world: the rules that Goodhart curves are measured under; None for `world`.
       observe: told what has happened after each chunk, and at once of what a checkpoint holds.
 
     Raises:
-      ValueError: `num_updates` is 0 and there is no checkpoint, or several processes find
-        different ones.
+      ValueError: there is nothing to train and no checkpoint, or processes find different ones.
     """
-    shared = _Shared(world, world if watch_world is None else watch_world, hyper)
+    watch_world = watch_world or world
     num_runs = len(keys)
     begin = over_runs(lambda world, key: ppo.start(plan, world, run_keys(key).train))
     go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
     modes, keys = shard((modes, keys))
     states = begin(world, keys)
-    runs = _Run(modes, keys, initial=jax.tree.map(jnp.copy, states.params))
-    history: History | None = None
-    watches: list[Watch] = []
-    done = 0
+    runs = _Run(modes, keys, jax.tree.map(jnp.copy, states.params), goes_on=None)
+    going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:
         kept = checkpoints.latest(partial(fetch, states, num_runs))
-        if kept is not None:
-            done, found, history, watches = kept
+        done, found, history, watches = kept or (0, None, None, list[Watch]())
+        if history is not None:
             states = shard(found)
             observe(0, history)
-        while done < num_updates:
-            states, *news = go_on(shared, runs, states)
+        while (goes_on := going_on(done, history)).any():
+            # The first look is at what has not learnt yet.
+            count = _next_look(done, chunk_updates) - done if watches else 0
+            shared = _Shared(world, watch_world, hyper, np.asarray(count, np.int32))
+            states, *news = go_on(shared, runs._replace(goes_on=shard(goes_on)), states)
             chunk, watched = fetch(news, num_runs)
-            done += chunk_updates
-            history = chunk if history is None else _joined(history, chunk)
-            watches.append(watched)
-            checkpoints.save(done, partial(fetch, states, num_runs), history, watches)
-            observe(done - chunk_updates, chunk)
+            watches.append(_where(goes_on, watched, watches[-1] if watches else watched))
+            if count:
+                chunk = History(*(column[:, :count] for column in chunk))
+                chunk = _where(goes_on, chunk, jax.tree.map(lambda x: x * np.nan, chunk))
+                history = _joined(history, chunk)
+                checkpoints.save(done + count, partial(fetch, states, num_runs), history, watches)
+                observe(done, chunk)
+            done += count
     if history is None:
         raise ValueError(f"there is nothing to train and no checkpoint in {folder}")
     together = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *watches)
     return Trained(fetch(states, num_runs), history, together)
 
 
+def _going_on(
+    num_runs: int,
+    num_updates: int,
+    max_updates: int,
+    level: Level | None,
+    done: int,
+    history: History | None,
+) -> np.ndarray:
+    """Which runs are to be trained further. bool[runs]."""
+    if done < num_updates:
+        return np.ones(num_runs, bool)
+    if done >= max_updates or history is None or level is None:
+        return np.zeros(num_runs, bool)
+    return ~np.isnan(history.food[:, -1]) & ~level(history)
+
+
+def looks(number: int, chunk_updates: int) -> list[int]:
+    """Updates made at each of the first looks at a training: 0, 1, 2, 4 and so on up to a chunk,
+    for most happens early, then after each chunk.
+    """
+    done = [0]
+    while len(done) < number:
+        done.append(_next_look(done[-1], chunk_updates))
+    return done[:number]
+
+
+def _next_look(done: int, chunk_updates: int) -> int:
+    return min(max(1, 2 * done), (done // chunk_updates + 1) * chunk_updates)
+
+
+def _where(runs: np.ndarray, these: Any, others: Any) -> Any:
+    """Of two pytrees with leading axes [runs], the first in these runs and the second elsewhere."""
+
+    def chosen(this: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.where(runs.reshape(-1, *[1] * (this.ndim - 1)), this, other)
+
+    return jax.tree.map(chosen, these, others)
+
+
 def _chunk(
-    plan: Plan, num_updates: int, shared: _Shared, run: _Run, state: TrainState
+    plan: Plan, most: int, shared: _Shared, run: _Run, state: TrainState
 ) -> tuple[TrainState, History, Watch]:
-    """Some updates of one run, and a watch of what it has learnt."""
-    state, history = ppo.advance(plan, shared.world, shared.hyper, run.mode, state, num_updates)
-    # Runs of equal seed are watched in equal worlds, at all times of their training.
-    key = run_keys(run.key).watch
-    watched = watch(plan, shared.watch_world, run.mode, state.params, run.initial, key)
-    return state, history, watched
+    """Up to `most` updates of one run, and a watch of what it has learnt; nothing of one that
+    stopped.
+    """
+
+    def update(index: jax.Array, carry: tuple[TrainState, History]) -> tuple[TrainState, History]:
+        state, history = carry
+        state, news = ppo.advance(plan, shared.world, shared.hyper, run.mode, state, 1)
+        return state, jax.tree.map(lambda column, one: column.at[index].set(one[0]), history, news)
+
+    def train(state: TrainState) -> tuple[TrainState, History, Watch]:
+        # How many is traced: one program for short chunks and long ones.
+        empty = History(*[jnp.zeros(most)] * len(History._fields))
+        state, history = jax.lax.fori_loop(0, shared.updates, update, (state, empty))
+        # Runs of equal seed are watched in equal worlds, at all times of their training.
+        key = run_keys(run.key).watch
+        watched = watch(plan, shared.watch_world, run.mode, state.params, run.initial, key)
+        return state, history, watched
+
+    def leave(state: TrainState) -> tuple[TrainState, History, Watch]:
+        shapes = jax.eval_shape(train, state)[1:]
+        return state, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    return jax.lax.cond(run.goes_on, train, leave, state)
 
 
-def _joined(before: History, after: History) -> History:
+def _joined(before: History | None, after: History) -> History:
+    if before is None:
+        return after
     return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), before, after)
 
 
@@ -166,7 +240,8 @@ def memory_needed(plan: Plan, world: World, num_runs: int) -> int:
     # Codes, and as float32 what the network makes of them at its widest, forward and backward.
     view = world.view_size**2
     widest = max([NUM_CHANNELS, *plan.network.features]) * view
-    transition = view + 40 + 4 * 3 * (widest + sum(plan.network.hidden)) // plan.num_minibatches
+    units = 2 * (widest + sum(plan.network.hidden))  # of two towers
+    transition = view + 40 + 4 * 3 * units // plan.num_minibatches
     rollouts = at_one_time(num_runs) * plan.steps_per_update * transition
     # Twice, for a chunk's results stand beside what it started from while they are copied.
     return 2 * num_runs * nbytes(state) + rollouts

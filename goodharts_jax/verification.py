@@ -324,27 +324,27 @@ def require_same_configuration(
 def require_same_conditions(modes: Modes) -> None:
     """Refuse to compare modes that were not trained and judged alike.
 
+    A mode may have more runs than another, with seeds that go on where the other's end; and a run
+    may be trained for longer, until it is level.
+
     Args:
       modes: the table.
 
     Raises:
-      ValueError: seeds, training steps or evaluated steps differ from mode to mode, with the
-        values.
+      ValueError: seeds or evaluated steps differ from mode to mode, with the values.
     """
 
-    def of(runs: Sequence[RunResults]) -> dict[str, list[int]]:
-        told = {
-            "seeds": [run.seed for run in runs],
-            "evaluated steps": [run.total_steps for run in runs],
+    def of(runs: Sequence[RunResults], shared: int) -> dict[str, list[int]]:
+        return {
+            "seeds": [run.seed for run in runs[:shared]],
+            "evaluated steps": sorted({run.total_steps for run in runs}),
         }
-        trained = [run.training.steps for run in runs if run.training is not None]
-        return told | ({"training steps": trained} if trained else {})
 
-    groups: dict[bool, dict[str, dict[str, list[int]]]] = {True: {}, False: {}}
-    for name, mode in modes.items():
-        groups[mode.scripted][name] = of(mode.runs)
-    for group in groups.values():
-        require_same_configuration(group, may_differ=())
+    for scripted in (True, False):
+        group = {name: mode.runs for name, mode in modes.items() if mode.scripted == scripted}
+        shared = min(map(len, group.values()), default=0)
+        alike = {name: of(runs, shared) for name, runs in group.items()}
+        require_same_configuration(alike, may_differ=())
 
 
 def _leaves(node: Mapping[str, object], path: str = "") -> list[tuple[str, object]]:

@@ -16,8 +16,10 @@ from goodharts_jax.policies import Policy
 from goodharts_jax.rollouts import Transition, collect
 from goodharts_jax.world import ENERGY_UNIT, FOOD, NUM_KINDS, POISON, World
 
-_WORLDS, _STEPS = 128, 256
-WATCHED_STEPS = _WORLDS * _STEPS
+WATCHED_AGE = 256
+"""Steps that each world is watched for."""
+_WORLDS = 128
+WATCHED_STEPS = _WORLDS * WATCHED_AGE
 """World steps in one watch of one run."""
 
 
@@ -31,6 +33,8 @@ class Watch:
       food: eaten a step. float32[2].
       poison: float32[2].
       deaths: a step. float32[2].
+      survival: mean age that first lives reach, up to `WATCHED_AGE`, steps: without a life lost
+        from sight before, that is their restricted mean. float32[2].
       items: of each kind in a world, on average. float32[2, NUM_KINDS].
       kl: divergence of the policy from the initial one, on the views met. float32[], nats.
     """
@@ -40,6 +44,7 @@ class Watch:
     food: jax.Array
     poison: jax.Array
     deaths: jax.Array
+    survival: jax.Array
     items: jax.Array
     kl: jax.Array
 
@@ -60,11 +65,11 @@ def watch(
     reset_key, rollout_key = jax.random.split(key)
     worlds = survival.reset(world, _WORLDS, reset_key).worlds
     act = policy(plan.network, params, mode)
-    _, rollout, _ = collect(world, act, worlds, rollout_key, _STEPS)
+    _, rollout, _ = collect(world, act, worlds, rollout_key, WATCHED_AGE)
     event = rollout.event
 
     def halves(x: jax.Array) -> jax.Array:
-        return x.astype(jnp.float32).reshape(_STEPS, 2, -1).mean(axis=(0, 2))
+        return x.astype(jnp.float32).reshape(WATCHED_AGE, 2, -1).mean(axis=(0, 2))
 
     food, poison, deaths = (
         halves(x) for x in (event.eaten == FOOD, event.eaten == POISON, event.died)
@@ -79,13 +84,19 @@ def watch(
         food=food,
         poison=poison,
         deaths=deaths,
+        survival=WATCHED_AGE * halves(_in_first_life(event.died)),
         items=worlds.items.astype(jnp.float32).reshape(2, -1, NUM_KINDS).mean(axis=1),
         kl=_divergence(act, policy(plan.network, initial, mode), rollout),
     )
 
 
+def _in_first_life(died: jax.Array) -> jax.Array:
+    """The steps of each world's first life, its last one included. bool[steps, worlds]."""
+    return jnp.cumsum(died, axis=0) - died == 0
+
+
 def _divergence(now: Policy, then: Policy, rollout: Transition) -> jax.Array:
-    """Kullback-Leibler divergence of one policy from another, on the views of a rollout."""
+    """Kullback-Leibler divergence of one policy from another, a step of the first one's rollout."""
 
     def at(view: jax.Array, noise_word: jax.Array) -> jax.Array:
         log_now = jax.nn.log_softmax(now(view, noise_word).logits)

@@ -16,17 +16,15 @@ from evidence.runtime import files
 from goodharts_jax import assessment, curves, thesis, verification, world
 from goodharts_jax import replay as replays
 from goodharts_jax.policies import Output
+from goodharts_jax.pressure import GoodhartCurve, PhaseCell, Returns, RunCurve
 from goodharts_jax.results import (
     DeviceAgreement,
     Directions,
-    GoodhartCurve,
     History,
     LogRank,
     Manifest,
     ModeResults,
-    PhaseCell,
     Results,
-    RunCurve,
     RunResults,
     SurvivalCurve,
     Totals,
@@ -63,8 +61,9 @@ CONFIGURATION = {
     "seed": 42,
     "world": WORLD,
     "evaluation_world": WORLD,
-    "ppo": {"num_worlds": 256, "rollout_length": 32, "epochs": 4, "num_minibatches": 4},
+    "ppo": {"num_worlds": 128, "rollout_length": 32, "epochs": 1, "num_minibatches": 8},
     "evaluation": {"deterministic": False},
+    "budget": {"train_steps": 1_000_000, "max_steps": 4_000_000},
 }
 
 
@@ -84,6 +83,7 @@ def make_results(num_runs: int = 3, *, full: bool = True) -> Results:
         modes=modes,
         thesis=thesis.judge(modes, stated),
         ratios=thesis.ratios(modes, stated),
+        beside_chance=thesis.beside_chance(modes),
         warnings=tuple(assessment.cautions(modes)),
     )
     if not full:
@@ -186,18 +186,26 @@ def _training(draw, seed, efficiency, share) -> Training:
 
 
 def _goodhart_curve(draw, seeds) -> GoodhartCurve:
-    pressure = np.linspace(0, 1, 20)
+    pressure = np.r_[0, np.geomspace(0.01, 1, 19)]
     halves = draw.normal(size=(len(seeds), 20, 2)) * 3
     halves += (60 * pressure * np.exp(1 - 4 * pressure) * 4 - 150 * pressure**2 - 100)[:, None]
+    lived = 10 + 20 * pressure[:, None] + draw.normal(size=(len(seeds), 20, 2))
+    distance = (1.4 * np.sqrt(pressure))[None].repeat(len(seeds), axis=0)
+    fitted, difference = curves.forms(distance, halves.mean(axis=-1))
     return GoodhartCurve(
         **dict(curves.peak(pressure * 1e6, halves)),
         steps=(pressure * 1e6).round().astype(int),
+        by_survival=curves.peak(pressure * 1e6, lived),
+        forms=fitted,
+        gao_less_quadratic=difference,
         runs=tuple(
             RunCurve(
                 seed=seed,
-                sqrt_kl=1.4 * np.sqrt(pressure),
+                sqrt_kl=distance[i],
                 proxy_return=120 * (1 - np.exp(-4 * pressure)) + draw.normal(size=20),
                 true_return=halves[i].mean(axis=1),
+                deaths=100 - 20 * pressure,
+                survival=lived[i].mean(axis=1),
             )
             for i, seed in enumerate(seeds)
         ),
@@ -221,7 +229,23 @@ def _phase_diagram(draw, num_runs) -> list[PhaseCell]:
             name: stats.interval(value + draw.normal(size=num_runs) * 0.01, "run")
             for name, value in values.items()
         }
-        cells.append(PhaseCell(poison_reward=reward, distance=distance, steps=steps, **measured))
+        gained = -100 * (1 - efficiency) + draw.normal(size=(2, num_runs))
+        trained, untrained = (
+            Returns(**{name: stats.interval(values, "run") for name in Returns.model_fields})
+            for values in gained
+        )
+        cells.append(
+            PhaseCell(
+                poison_reward=reward,
+                distance=distance,
+                steps=steps,
+                converged=num_runs - (reward == 1),
+                trained=trained,
+                untrained=untrained,
+                gain=stats.interval(gained[0] - gained[1], "run"),
+                **measured,
+            )
+        )
     return cells
 
 

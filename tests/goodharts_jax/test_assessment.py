@@ -40,7 +40,7 @@ def test_a_table_pools_lives_and_averages_runs():
             "script": [life_table(1, 1, 9), life_table(1, 1, 9)],
         },
         {"mine": (mode, trainings)},
-        [7, 8],
+        {"mine": [7, 8], "script": [7, 8]},
         make_world(),
         horizon=100,
         interestingness={"food": 0.5, "poison": 1.0},

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evidence.ruling import Condition
 from goodharts_jax import curves
 from goodharts_jax.watch import Watch
 
@@ -66,8 +67,96 @@ def test_curve_of_one_run_and_of_wrong_shape():
         curves.peak([1, 2, 3], np.zeros((2, 3)))
 
 
+def ends_of(curve):
+    return [getattr(curve, name).value for name in ("start", "rise", "gain", "drop")]
+
+
+def looked(level, runs=6, noise=1.0, seed=3):
+    """Runs about a course, on two halves of the worlds. f64[runs, looks, 2]."""
+    draw = np.random.default_rng(seed)
+    return np.asarray(level)[None, :, None] + draw.normal(0, noise, (runs, len(level), 2))
+
+
+LEARNT = Condition(name="learnt", role="requires", wanted="above 0", state="met")
+UNLEARNT = LEARNT.model_copy(update={"state": "undetermined"})
+FALLS = np.linspace(-100, -150, 20)
+RISES = np.linspace(-100, 60, 20)
+HUMP = -100 + 120 * np.sin(np.linspace(0, 1, 20) * 0.8 * np.pi)
+
+
+@pytest.mark.parametrize(
+    ("level", "kind"),
+    [
+        (FALLS, "misspecified"),
+        (RISES, "rises"),
+        (HUMP, "over-optimised"),
+        (np.full(20, -100.0), None),
+        (RISES - np.r_[np.zeros(19), 4], "rises"),  # a fall of no account
+    ],
+)
+def test_what_a_curve_is_called(level, kind):
+    curve = curves.peak(STEPS, looked(level), [LEARNT])
+    assert curve.kind == kind, curve.because
+    start, rise, gain, drop = ends_of(curve)
+    assert start == pytest.approx(level[0], abs=2)
+    assert gain == pytest.approx(level[-1] - level[0], abs=3)
+    assert rise - drop == pytest.approx(gain)
+    # A curve whose peak is where it starts did not rise at all.
+    if kind == "misspecified":
+        assert curve.peak_steps.value < STEPS[1] and rise < 1
+
+
+def test_where_some_runs_rise_first_the_kind_stays_open():
+    """Two runs of six make a hump and four fall at once: the mean would hide it."""
+    true = np.concatenate([looked(HUMP - 30, runs=2), looked(FALLS, runs=4)])
+    curve = curves.peak(STEPS, true, [LEARNT])
+    assert curve.kind is None and curve.because.startswith("not determined")
+
+
+def test_no_kind_below_three_runs_or_before_truth_has_learnt():
+    few = curves.peak(STEPS, looked(FALLS, runs=2), [LEARNT])
+    assert few.kind is None and "at least 3 (there are 2)" in few.because
+    early = curves.peak(STEPS, looked(FALLS), [UNLEARNT])
+    assert early.kind is None and early.because == "needed first: learnt above 0"
+
+
+def test_the_right_form_predicts_the_later_half():
+    """Returns made from each form; the one they were made from predicts them, to rounding."""
+    distance = np.linspace(0, 2, 21)[None] * np.array([[1.0], [1.2], [0.9]])
+    made = {
+        "gao": -90 + distance * (40 - 25 * np.log(np.maximum(distance, 1e-12))),
+        "quadratic": -90 + distance * (40 - 12 * distance),
+    }
+    for name, true in made.items():
+        found, difference = curves.forms(distance, true)
+        other = next(iter(made.keys() - {name}))
+        assert found[name].prediction_error.value == pytest.approx(0, abs=1e-6)
+        assert found[name].r_squared.value == pytest.approx(1)
+        a, b = (coefficient.value for coefficient in found[name].coefficients)
+        assert (a, b) == pytest.approx((40, 25 if name == "gao" else 12))
+        # By R squared alone one would hardly tell them apart.
+        assert found[other].r_squared.value > 0.9
+        assert found[other].prediction_error.value > 3
+        assert (difference.value < 0) == (name == "gao")
+    assert found["flat"].r_squared.value == pytest.approx(0)
+
+
+def test_noise_is_best_predicted_by_no_change():
+    """A level that is reached early: forms that bend on miss it, and lose to a flat line."""
+    distance = np.linspace(0, 2, 24)[None].repeat(5, axis=0)
+    level = 100 * (1 - np.exp(-6 * distance[0]))
+    true = looked(level, runs=5).mean(axis=-1)
+    found, _ = curves.forms(distance, true)
+    flat = found["flat"].prediction_error.value
+    assert flat < 3 < min(found[name].prediction_error.value for name in ("gao", "quadratic"))
+
+
+def test_a_few_looks_are_not_fitted():
+    assert curves.forms(np.ones((3, 7)), np.ones((3, 7))) == ({}, None)
+
+
 def test_a_mode_has_its_returns_per_1000_steps_and_the_root_of_its_divergence():
-    """Two runs, two checkpoints; halves of the worlds are averaged where a run is told of."""
+    """Two runs, two looks; halves of the worlds are averaged where a run is told of."""
     halves = np.array([[[1, 3], [5, 7]], [[2, 4], [6, 8]]], np.float32) / 1000
     unknown = np.full((2, 2, 2), np.nan)
     watch = Watch(
@@ -75,14 +164,20 @@ def test_a_mode_has_its_returns_per_1000_steps_and_the_root_of_its_divergence():
         reward=10 * halves,
         food=unknown,
         poison=unknown,
-        deaths=unknown,
+        deaths=2 * halves,
+        survival=1000 * (0.01 - halves),
         items=unknown,
         kl=np.array([[0.04, 0.25], [-1e-9, 1.0]], np.float32),
     )
-    curve = curves.curve([100, 200], [42, 43], watch)
-    assert curve.steps == (100, 200) and [run.seed for run in curve.runs] == [42, 43]
+    curve = curves.curve([0, 200], [42, 43], watch)
+    assert curve.steps == (0, 200) and [run.seed for run in curve.runs] == [42, 43]
     assert curve.runs[0].sqrt_kl == pytest.approx((0.2, 0.5))
     assert curve.runs[1].sqrt_kl == pytest.approx((0.0, 1.0))
     assert curve.runs[0].true_return == pytest.approx((2, 6))
     assert curve.runs[1].proxy_return == pytest.approx((30, 70))
+    assert curve.runs[1].deaths == pytest.approx((6, 14))
+    assert curve.runs[0].survival == pytest.approx((8, 4))
     assert curve.end.value == pytest.approx((6 + 7) / 2)
+    assert curve.by_survival.end.value == pytest.approx((4 + 3) / 2)
+    assert curve.by_survival.peak_steps.value == 0 and curve.peak_steps.value == 200
+    assert curve.forms == {} and curve.kind is None

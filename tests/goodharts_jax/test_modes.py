@@ -182,10 +182,17 @@ def test_noise_blurs_items_and_nothing_else(seen):
     # Mean and standard deviation of each item, within five standard errors.
     np.testing.assert_allclose(noise[:, items].mean(0), 0, atol=5 * 0.3 / 4_000**0.5)
     np.testing.assert_allclose(noise[:, items].std(0), 0.3, atol=5 * 0.3 / 8_000**0.5)
-    # One draw an item: it moves both channels alike, and two items apart.
-    np.testing.assert_allclose(noise[..., 0], noise[..., 1], atol=1e-6)
-    between_items = np.corrcoef(noise[:, items, 0].T) - np.eye(items.sum())
-    assert np.abs(between_items).max() < 5 / 4_000**0.5
+    # A draw for each item and channel, none like another.
+    every = noise[:, items].reshape(4_000, -1).T
+    assert np.abs(np.corrcoef(every) - np.eye(len(every))).max() < 5 / 4_000**0.5
+
+
+def test_two_channels_are_no_way_round_the_noise(seen):
+    """What tells food from poison best, the difference of both channels, is blurred too."""
+    difference = seen[..., 0] - seen[..., 1]
+    food = difference[:, np.asarray(VIEW) == FOOD].ravel()
+    assert food.mean() == pytest.approx(1, abs=0.02)
+    assert food.std() == pytest.approx(0.3 * 2**0.5, rel=0.03)
 
 
 def test_the_same_noise_word_sees_the_same():

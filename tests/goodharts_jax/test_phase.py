@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hydra
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
@@ -19,8 +20,20 @@ from rich.console import Console
 
 from evidence.measurement import Measurement
 from evidence.runtime import files
-from goodharts_jax import phase, report, study
-from goodharts_jax.results import PhaseCell, Results, Totals
+from goodharts_jax import (
+    ActorCritic,
+    Plan,
+    make_hyper,
+    make_world,
+    phase,
+    ppo,
+    report,
+    study,
+    training,
+)
+from goodharts_jax import world as physics
+from goodharts_jax.pressure import PhaseCell
+from goodharts_jax.results import Results, Totals
 from goodharts_jax.settings import read
 from goodharts_jax.watch import WATCHED_STEPS, Watch
 
@@ -93,34 +106,83 @@ def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypat
 # ---- the cells ----------------------------------------------------------------------------------
 
 
-def test_a_cell_is_rewarded_and_seen_as_it_says():
-    mode = phase.cell_mode(-0.5, 0.4, noise=0.25)
+DISTANCES = (0.0, 0.1, 0.5, 1.0, 2**0.5, 2.0)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_a_cell_is_rewarded_and_seen_as_it_says(distance):
+    mode = phase.cell_mode(-0.5, distance, noise=0.25)
     assert mode.item_reward.tolist() == pytest.approx([0, 1, -0.5])
-    empty, food, poison = mode.appearance.tolist()
-    # In each of the two channels, 0.4 apart around 1, and both far from an empty cell.
-    assert empty == [0, 0] and food == pytest.approx([0.8] * 2)
-    assert poison == pytest.approx([1.2] * 2)
+    empty, food, poison = np.asarray(mode.appearance, float)
+    assert empty.tolist() == [0, 0]
+    assert np.linalg.norm(food - poison) == pytest.approx(distance, abs=1e-6)
+    # Neither is brighter, by whatever measure: one channel's number is the other's.
+    assert np.linalg.norm(food) == pytest.approx(1)
+    assert food.tolist() == pytest.approx(poison[::-1].tolist())
     assert not bool(mode.mortal) and float(mode.noise) == 0.25
 
 
-def watched(food, poison, deaths, energy, items):
-    """Two cells of two runs, two checkpoints, both halves of the worlds alike.
+# ---- a mirror -----------------------------------------------------------------------------------
 
-    Every number is by cell, run and checkpoint; items are of food and of poison.
+KINDS = jnp.array([0, 2, 1])  # food is called poison, and poison food
+
+
+def mirrored_state(state):
+    return state.replace(grid=KINDS.astype(jnp.uint8)[state.grid], items=state.items[..., KINDS])
+
+
+def test_looks_and_rewards_exchanged_give_the_mirrored_outcome(monkeypatch):
+    """A cell beside its mirror: looks, rewards and what lies there are exchanged between food and
+    poison. Then one eats of poison what the other eats of food, update for update, to the bit.
+    """
+    rules = make_world(12, 2, food=(14, 14), poison=(8, 8))
+    plan = Plan(8, rollout_length=8, episode_length=16, network=ActorCritic((), (8,)))
+    cell = phase.cell_mode(-0.5, 1.0, noise=0.25)
+    mirror = cell.replace(appearance=cell.appearance[KINDS], item_reward=cell.item_reward[KINDS])
+
+    def history(mode):
+        _, found = jax.jit(ppo.train, static_argnums=(0, 5))(
+            plan, rules, make_hyper(12), mode, jax.random.key(1), 12
+        )
+        return found
+
+    one = history(cell)
+    reset = physics.reset
+    monkeypatch.setattr(physics, "reset", lambda *about: mirrored_state(reset(*about)))
+    jax.clear_caches()
+    other = history(mirror)
+    jax.clear_caches()
+    assert float(one.food.sum()) > 0 and (one.food != one.poison).any()
+    np.testing.assert_array_equal(one.food, other.poison)
+    np.testing.assert_array_equal(one.poison, other.food)
+    np.testing.assert_array_equal(one.reward, other.reward)
+
+
+# ---- values by hand -----------------------------------------------------------------------------
+
+
+def watched(food, poison, deaths, energy, items):
+    """Two cells of two runs, three looks, both halves of the worlds alike; the first look is at
+    untrained policies, that eat and die as all others.
+
+    Every other number is by cell, run and look; items are of food and of poison.
     """
 
-    def halves(values):
-        return np.repeat(np.reshape(values, (4, 2, 1)), 2, axis=2).astype(np.float32)
+    def halves(values, untrained):
+        later = np.reshape(values, (4, 2))
+        looks = np.column_stack([np.full(4, untrained), later])
+        return np.repeat(looks[..., None], 2, axis=2).astype(np.float32)
 
     of_kind = np.array([0, *items], np.float32)
     return Watch(
-        energy=halves(energy),
-        reward=halves(np.zeros(8)),
-        food=halves(food),
-        poison=halves(poison),
-        deaths=halves(deaths),
-        items=np.broadcast_to(of_kind, (4, 2, 2, 3)),
-        kl=np.zeros((4, 2), np.float32),
+        energy=halves(energy, -0.1),
+        reward=halves(10 * np.asarray(energy), 0.0),
+        food=halves(food, 0.02),
+        poison=halves(poison, 0.01),
+        deaths=halves(deaths, 0.1),
+        survival=halves(1 / np.asarray(deaths), 10.0),
+        items=np.broadcast_to(of_kind, (4, 3, 2, 3)),
+        kl=np.zeros((4, 3), np.float32),
     )
 
 
@@ -130,11 +192,14 @@ def test_cells_by_hand():
         food=[0.2, 0.1, 0.2, 0.1, 0.02, 0.0, 0.02, 0.0],
         poison=[0.1, 0.1, 0.1, 0.1, 0.02, 0.0, 0.02, 0.0],
         deaths=[0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08],
-        energy=[-0.05, -0.09, -0.05, -0.07, -0.1, -0.1, -0.1, -0.1],
+        energy=[-0.05, -0.09, -0.05, -0.07, -0.1, -0.12, -0.1, -0.13],
         items=(100, 50),
     )
     chance = Totals.model_construct(food_per_1k_steps=100.0, poison_per_1k_steps=50.0)
-    cells = phase.cells([(-1.0, 0.5), (2.0, 1.0)], watch, [1000, 2000], chance, (1.0, -2.0))
+    level = [True, True, True, False]
+    cells = phase.cells(
+        [(-1.0, 0.5), (2.0, 1.0)], watch, [0, 1000, 2000], chance, (1.0, -2.0), level
+    )
     assert [(cell.poison_reward, cell.distance, cell.steps) for cell in cells] == [
         (-1.0, 0.5, 1000),
         (-1.0, 0.5, 2000),
@@ -152,9 +217,19 @@ def test_cells_by_hand():
     assert early.deaths_per_1k_steps.value == pytest.approx(20)
     assert nothing.deaths_per_1k_steps.value == pytest.approx(70)
     assert early.deaths_per_1k_steps.n == 2
-    # The first run falls from -50 to -90 and the second from -50 to -70.
-    assert early.drop.value is None
-    assert late.drop.value == pytest.approx(30) and nothing.drop.value == pytest.approx(0)
+    assert [cell.converged for cell in cells] == [2, 2, 1, 1]
+    # From its best look: early ones have risen; the first run falls from -50 to -90 and the second
+    # from -50 to -70; the last cell's best was untrained, at -100.
+    assert early.drop.value == pytest.approx(0)
+    assert late.drop.value == pytest.approx(30)
+    assert nothing.drop.value == pytest.approx((20 + 30) / 2)
+    # What is gained: (-90 - 70) / 2 after -100, and (-120 - 130) / 2.
+    assert late.trained.energy_per_1k_steps.value == pytest.approx(-80)
+    assert late.untrained.energy_per_1k_steps.value == pytest.approx(-100)
+    assert late.gain.value == pytest.approx(20) and nothing.gain.value == pytest.approx(-25)
+    assert late.trained.reward_per_1k_steps.value == pytest.approx(-800)
+    assert late.trained.survival.value == pytest.approx((50 + 25) / 2)
+    assert late.untrained.survival.value == pytest.approx(10)
     for cell, food, poison, measured in (
         (early, 0.1, 0.05, early.reward_correlation_random),
         (other, 0.1, 0.05, other.reward_correlation_random),
@@ -169,21 +244,41 @@ def test_cells_by_hand():
     assert nothing.reward_correlation_trained.value is None
 
 
+def test_the_diagram_is_read_at_shares_of_the_training_however_looks_lie():
+    updates = training.looks(20, 8)
+    looks = np.zeros((1, 20, 2), np.float32)
+    watch = Watch(
+        **dict.fromkeys(("energy", "reward", "food", "poison", "deaths", "survival"), looks),
+        items=np.ones((1, 20, 2, 3), np.float32),
+        kl=looks[..., 0],
+    )
+    chance = Totals.model_construct(food_per_1k_steps=1.0, poison_per_1k_steps=1.0)
+    found = phase.cells([(0.0, 1.0)], watch, updates, chance, (1.0, -2.0), [True])
+    assert updates[-1] == 128
+    assert [cell.steps for cell in found] == [8, 32, 64, 128]
+
+
 # ---- warnings -----------------------------------------------------------------------------------
 
 
-def cell(deaths_per_1k_steps, num_runs):
+def cell(deaths_per_1k_steps, num_runs, level=None):
     rate = Measurement(deaths_per_1k_steps, None, None, num_runs, "run", "by hand")
-    return PhaseCell.model_construct(deaths_per_1k_steps=rate)
+    level = num_runs if level is None else level
+    return PhaseCell.model_construct(deaths_per_1k_steps=rate, steps=10, converged=level)
 
 
 def test_cells_that_rest_on_too_little_are_named():
-    enough = 1000 * 500 / (3 * WATCHED_STEPS)
-    assert phase.cautions([cell(enough + 0.01, 3)]) == []
-    assert phase.cautions([cell(enough - 0.01, 3), cell(100.0, 3), cell(None, 3)]) == [
+    enough = 1000 * 500 / (5 * WATCHED_STEPS)
+    assert phase.cautions([cell(enough + 0.01, 5)]) == []
+    assert phase.cautions([cell(enough - 0.01, 5), cell(100.0, 5), cell(None, 5)]) == [
         "2 of 3 cells saw fewer than 500 deaths; theirs are rough death rates."
     ]
-    assert phase.cautions([cell(100.0, 2)]) == ["2 run(s) a cell; a claim about a cell needs 3."]
+    assert phase.cautions([cell(100.0, 4)]) == ["4 run(s) a cell; a claim about a cell needs 5."]
+
+
+def test_cells_that_had_not_levelled_off_are_named():
+    (said,) = phase.cautions([cell(100.0, 5), cell(100.0, 5, level=4)])
+    assert said.startswith("1 of 2 cells have a run that had not levelled off")
 
 
 # ---- correlation of rewards ---------------------------------------------------------------------

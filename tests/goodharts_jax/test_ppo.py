@@ -75,6 +75,17 @@ class EquationsTest(chex.TestCase):
         np.testing.assert_allclose(loss, 0.5 * (1 + 1 + 4 + 0.64) / 4, rtol=1e-6)
 
     @chex.variants(with_jit=True, without_jit=True)
+    def test_value_loss_without_a_clip_is_half_the_squared_error(self):
+        draw = np.random.default_rng(2)
+        value, old, target = (jnp.asarray(x, jnp.float32) for x in 5 * draw.normal(size=(3, 50)))
+        with_gradient = self.variant(jax.value_and_grad(ppo.value_loss))
+        loss, gradient = with_gradient(value, old, target, jnp.inf)
+        np.testing.assert_allclose(loss, 0.5 * np.mean((value - target) ** 2), rtol=1e-5)
+        np.testing.assert_allclose(gradient, (value - target) / 50, rtol=1e-4, atol=1e-6)
+        # The old value matters as soon as there is a clip.
+        assert abs(with_gradient(value, old, target, 1.0)[0] - loss) > 0.1
+
+    @chex.variants(with_jit=True, without_jit=True)
     def test_sample_inverts_the_distribution(self):
         logits = jnp.array([0.0, 2.0, -3.0, 1.0, 0.5, -1.0, 0.0, -0.5])
         num_words = 1 << 16
@@ -99,10 +110,10 @@ class EquationsTest(chex.TestCase):
 @pytest.mark.parametrize(
     ("network", "num_params"),
     [
-        # 242 inputs; two layers, and heads of 8 and 1.
-        (networks.ActorCritic(), 242 * 64 + 64 + 64 * 64 + 64 + 64 * 8 + 8 + 64 + 1),
+        # Two towers, each of 242 inputs and two layers; 8 logits and a value.
+        (networks.ActorCritic(), 2 * (242 * 64 + 64 + 64 * 64 + 64) + 64 * 8 + 8 + 64 + 1),
         # 3x3 convolutions 2 -> 4 -> 6 that keep the 11 x 11; 726 inputs.
-        (networks.ActorCritic((4, 6), (8,)), 76 + 222 + 726 * 8 + 8 + 8 * 8 + 8 + 8 + 1),
+        (networks.ActorCritic((4, 6), (8,)), 2 * (76 + 222 + 726 * 8 + 8) + 8 * 8 + 8 + 8 + 1),
     ],
 )
 def test_network(network, num_params):
@@ -115,6 +126,19 @@ def test_network(network, num_params):
     # It begins as a random walk, not quite: the view already matters.
     np.testing.assert_allclose(jax.nn.softmax(output.logits), 1 / 8, atol=0.02)
     assert np.ptp(output.logits) > 0
+
+
+@pytest.mark.parametrize("network", [networks.ActorCritic(), networks.ActorCritic((4,), (8,))])
+def test_towers_have_nothing_in_common(network):
+    """What the logits learn leaves the value's tower alone, and the other way round."""
+    view = jax.random.bernoulli(jax.random.key(0), 0.1, (11, 11, 2)).astype(jnp.float32)
+    params = network.init(jax.random.key(1), view)
+    of_logits = jax.grad(lambda params: jnp.sum(network.apply(params, view).logits ** 2))(params)
+    of_value = jax.grad(lambda params: network.apply(params, view).value ** 2)(params)
+    for gradient, own, other in ((of_logits, "policy", "value"), (of_value, "value", "policy")):
+        assert gradient["params"].keys() == {"policy", "value"}
+        assert all(np.any(leaf != 0) for leaf in jax.tree.leaves(gradient["params"][own]))
+        assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(gradient["params"][other]))
 
 
 # A torus of 5 x 5 that one view takes in whole, with no network but a linear one: values and
@@ -145,14 +169,16 @@ def counter() -> ppo.TrainState:
     """In worlds full of food; its value is a tenth of the food in view, its policy lopsided."""
     state = begin(TINY, FULL, jax.random.key(0))
     params = jax.tree.map(jnp.zeros_like, state.params)
-    policy, value = params["params"]["Dense_0"], params["params"]["Dense_1"]
+    policy, value = heads(state.replace(params=params))
     policy["bias"] = policy["bias"].at[0].set(2.0)
     value["kernel"] = value["kernel"].at[::2].set(0.1)  # food is every other input
     return state.replace(params=params)
 
 
 def heads(state: ppo.TrainState) -> tuple[dict, dict]:
-    return state.params["params"]["Dense_0"], state.params["params"]["Dense_1"]
+    """The last layer of both towers: all there is of TINY's."""
+    towers = state.params["params"]
+    return towers["policy"]["Dense_0"], towers["value"]["Dense_0"]
 
 
 def test_renewal_bootstraps_from_the_state_before_it(counter):

@@ -89,7 +89,11 @@ def test_page_and_twin_tell_the_same(folder, results, file):
         assert heading in text
     assert "43.9%" in text and "99.60" in text  # the published table
     assert "torus of 100 by 100 cells" in text and "42, 43, 44" in text
-    assert "a run that had not levelled off" in text  # seed 43, by construction
+    # Seed 43 is not level, by construction.
+    told = "proxy, 1 of 3 not level after 1,000,000 steps"
+    assert f"had not levelled off: ground truth, {told.partition(', ')[2]}; " in text
+    assert "(and on, up to 4,000,000, until" in text
+    assert told in text and "3 × 1 M" in re.sub(r"<[^>]+>", "", text)
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])

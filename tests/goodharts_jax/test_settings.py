@@ -37,3 +37,25 @@ def test_a_bad_world_is_told_once(plain):
         read(plain)
     assert str(told.value).startswith("world.size=9 is smaller than the view")
     assert len(str(told.value).splitlines()) == 1
+
+
+def test_the_modes_of_the_thesis_can_have_more_runs(plain):
+    plain["modes"]["other"] = plain["modes"]["proxy"]
+    plain["study"]["thesis_runs"] = 4
+    settings = read(plain | {"runs": 2, "seed": 7})
+    seeds = {name: settings.seeds_of(name) for name in (*settings.modes, "random_walk")}
+    assert seeds == {
+        "ground_truth": [7, 8, 9, 10],
+        "proxy": [7, 8, 9, 10],
+        "other": [7, 8],
+        "random_walk": [7, 8],
+    }
+    assert settings.seeds == [7, 8, 9, 10]
+
+
+def test_a_cell_of_the_diagram_has_five_runs(plain):
+    plain["study"] = {"kind": "phase_diagram", "poison_rewards": [0], "distances": [1]}
+    assert len(read(plain).seeds) == 5
+    plain["study"]["distances"] = [2.5]
+    with pytest.raises(ValueError, match=r"study\.distances\.0=2\.5"):
+        read(plain)

@@ -50,6 +50,32 @@ def states(ruling, role):
     return [condition.state for condition in ruling.conditions if condition.role == role]
 
 
+def test_both_truths_beside_chance_may_disagree():
+    """It loses energy and outlives a random walk; each difference has its own sign and interval."""
+    proxy = mode([0.6] * 3, deaths=[70, 72, 74], survival=[30, 32, 34], energy=(-144, -145, -146))
+    walk = mode([0.7] * 3, deaths=[89, 90, 91], survival=[10, 10.1, 9.9], energy=(-100, -100, -99))
+    table = {"proxy": proxy, "random_walk": walk.model_copy(update={"scripted": True})}
+    assert set(thesis.beside_chance(table)) == {"proxy"}
+    energy, deaths, survival = thesis.beside_chance(table)["proxy"].values()
+    assert energy.value == pytest.approx(-145 + 299 / 3) and energy.high < 0
+    assert deaths.value == pytest.approx(-18) and deaths.high < 0
+    assert survival.value == pytest.approx(22) and survival.low > 0
+    assert thesis.beside_chance({"proxy": proxy}) == {}
+
+
+def test_a_script_in_the_proxys_place_tells_whether_training_matters():
+    """A proxy that learnt the truth is falsified, though what it is rewarded for is not."""
+    table = {"ground_truth": TRUTH, "proxy": TRUTH, "random_walk": CHANCE}
+    assert thesis.judge_script(table, THESIS) is None
+    table["interestingness_seeker"] = FAILED.model_copy(update={"scripted": True})
+    assert thesis.judge(table, THESIS).verdict == "falsified"
+    assert thesis.judge_script(table, THESIS).verdict == "supported"
+    # And the other way round: only training makes it fail.
+    table |= {"proxy": FAILED, "interestingness_seeker": TRUTH}
+    assert thesis.judge(table, THESIS).verdict == "supported"
+    assert thesis.judge_script(table, THESIS).verdict == "falsified"
+
+
 def test_conditions_are_the_stated_ones():
     def told(conditions):
         return [f"{stated.quantity.replace('_', ' ')} {stated.wanted}" for stated in conditions]

@@ -3,8 +3,10 @@
 Run as a script, this file is the other process of the tests below.
 """
 
+import dataclasses
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -33,6 +35,7 @@ from goodharts_jax import (
     seekers,
     survival,
     training,
+    watch,
 )
 from goodharts_jax.evaluation import Candidate
 from goodharts_jax.modes import stack
@@ -50,9 +53,9 @@ UPDATES, CHUNK = 24, 2
 EVALUATION = {"num_worlds": 15, "steps_per_world": 606}
 
 
-def learn(seeds=(0, 1, 0), modes=(TRUTH, TRUTH, PROXY), num_updates=UPDATES, **options):
+def learn(seeds=(0, 1, 0), modes=(TRUTH, TRUTH, PROXY), num_updates=UPDATES, plan=PLAN, **options):
     return training.train(
-        PLAN,
+        plan,
         WORLD,
         make_hyper(UPDATES),
         stack(list(modes)),
@@ -150,7 +153,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tm
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     before = [line["first_update"] for line in files.read_jsonl(log)]
-    assert before == list(range(0, CHUNK * len(before), CHUNK))
+    assert before == [0, 1, *range(CHUNK, CHUNK * (len(before) - 1), CHUNK)]
     assert len(before) < UPDATES // CHUNK
 
     told = []
@@ -158,7 +161,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tm
     first, kept = told[0]
     already = kept.reward.shape[1]
     # The last checkpoint may still have been on its way.
-    assert first == 0 and already >= CHUNK * (len(before) - 1) > 0
+    assert first == 0 and already >= CHUNK * (len(before) - 2) > 0
     assert [update for update, _ in told[1:]] == list(range(already, UPDATES, CHUNK))
 
     assert_equal(resumed.states, undisturbed.states)
@@ -174,12 +177,105 @@ def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tm
     assert_equal(again.states, undisturbed.states)
 
 
+def _damage(checkpoint):
+    """Write over the beginning of every file of it."""
+    for path in filter(Path.is_file, checkpoint.rglob("*")):
+        path.write_bytes(b"?" * min(64, path.stat().st_size) + path.read_bytes()[64:])
+
+
+def test_a_damaged_checkpoint_is_told_of_and_the_one_before_it_is_taken(
+    undisturbed, tmp_path, capsys
+):
+    learn(num_updates=8, folder=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["6", "8"]
+    _damage(tmp_path / "8")
+    told = []
+    resumed = learn(folder=tmp_path, observe=lambda *news: told.append(news))
+    assert told[0][1].reward.shape[1] == 6 and told[1][0] == 6
+    said = capsys.readouterr().err
+    assert said.startswith(f"{tmp_path}: the checkpoint after 8 updates can't be read; going on")
+    assert_equal(resumed.states, undisturbed.states)
+    assert_equal(resumed.watches, undisturbed.watches)
+
+
+def test_where_no_checkpoint_can_be_read_all_are_left_alone(tmp_path):
+    learn(num_updates=4, folder=tmp_path)
+    for checkpoint in tmp_path.iterdir():
+        _damage(checkpoint)
+    with pytest.raises(ValueError, match=f"no checkpoint in {tmp_path} can be read: "):
+        learn(folder=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "4"]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
+    """No file may grow beyond a few bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    learn(num_updates=2)  # compiled, and kept
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as told:
+            learn(num_updates=2, folder=tmp_path / "checkpoints")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.value.filename == str(tmp_path / "checkpoints")
+
+
+@pytest.mark.parametrize("hidden", [(9,), (8, 8)])
+def test_policies_of_another_network_are_refused(tmp_path, hidden):
+    """In one line, however much the network's sizes hide in its parameters."""
+    learn(seeds=(0,), modes=(TRUTH,), num_updates=CHUNK, folder=tmp_path)
+    other = dataclasses.replace(PLAN, network=ActorCritic((), hidden))
+    with pytest.raises(ValueError, match=r"are not of this network.*train anew") as told:
+        learn(seeds=(0,), modes=(TRUTH,), folder=tmp_path, plan=other)
+    assert len(str(told.value).splitlines()) == 1
+
+
+def test_runs_go_on_until_they_are_level(undisturbed, tmp_path):
+    """The first is level at its budget, the second two chunks later, the last never."""
+    budget, most = UPDATES // 2, UPDATES
+    done_at_looks = training.looks(2 + UPDATES // CHUNK, CHUNK)
+    asked = []
+
+    def level(history):
+        asked.append(history.reward.shape[1])
+        return np.array([True, asked[-1] >= budget + 2 * CHUNK, False])
+
+    options = {"num_updates": budget, "level": level}
+    found = learn(max_updates=most, **options)
+    assert asked == list(range(budget, most, CHUNK))  # not before, nor at the end
+    trained = [budget, budget + 2 * CHUNK, most]
+    for run, updates in enumerate(trained):
+        alone = learn(num_updates=updates)
+        of_run, of_alone = (
+            jax.tree.map(lambda x, run=run: x[run], tree) for tree in (found.states, alone.states)
+        )
+        assert_equal(of_run, of_alone)
+        for column, whole in zip(found.history, undisturbed.history, strict=True):
+            np.testing.assert_array_equal(column[run, :updates], whole[run, :updates])
+            assert np.isnan(column[run, updates:]).all() and column.shape == (3, most)
+        last = done_at_looks.index(updates)
+        for seen, whole in zip(numbers(found.watches), numbers(undisturbed.watches), strict=True):
+            np.testing.assert_array_equal(seen[run, : last + 1], whole[run, : last + 1])
+            assert (seen[run, last:] == seen[run, last]).all()
+
+    # Interrupted behind its budget it goes on in the same way.
+    told = []
+    learn(max_updates=budget + 3 * CHUNK, folder=tmp_path, **options)
+    observe = lambda first_update, _: told.append(first_update)  # noqa: E731
+    again = learn(max_updates=most, folder=tmp_path, observe=observe, **options)
+    assert told == [0, *range(budget + 3 * CHUNK, most, CHUNK)]
+    assert_equal(again.states, found.states)
+    assert_equal(again.watches, found.watches)
+    assert_equal(again.history, found.history)
+
+
 def test_runs_differ_by_seed_and_by_mode(undisturbed):
     first = [leaf[0] for leaf in numbers(undisturbed.states.params)]
     for other in (1, 2):
         leaves = [leaf[other] for leaf in numbers(undisturbed.states.params)]
         assert any((a != b).any() for a, b in zip(first, leaves, strict=True))
-    assert undisturbed.watches.food.shape == (3, UPDATES // CHUNK, 2)
+    # At the start, after the first update, then after each chunk of two.
+    assert undisturbed.watches.food.shape == (3, 2 + UPDATES // CHUNK, 2)
 
 
 def test_the_watch_books_energy_and_reward(undisturbed):
@@ -189,7 +285,30 @@ def test_the_watch_books_energy_and_reward(undisturbed):
     of_proxy = 0.5 * watch.food + watch.poison
     np.testing.assert_allclose(watch.reward[:2], of_truth[:2], atol=1e-5)
     np.testing.assert_allclose(watch.reward[2:], of_proxy[2:], atol=1e-5)
-    assert (watch.kl > 0).all()
+    assert (watch.kl[:, 0] == 0).all() and (watch.kl[:, 1:] > 0).all()
+
+
+def test_looks_lie_close_at_first():
+    assert training.looks(8, 8) == [0, 1, 2, 4, 8, 16, 24, 32]
+    assert training.looks(6, 5) == [0, 1, 2, 4, 5, 10]
+    assert training.looks(4, 1) == [0, 1, 2, 3]
+
+
+def test_the_watch_follows_first_lives_to_their_end():
+    """Worlds by column; the first ends in its second step, the third lives on."""
+    died = jnp.array([[0, 1, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]], bool)
+    np.testing.assert_array_equal(
+        watch._in_first_life(died),
+        np.array([[1, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 1]], bool),
+    )
+
+
+def test_before_it_learns_a_policy_is_watched_as_it_was_born(undisturbed):
+    """It starves alike whatever its mode, and lives no longer than its energy lasts it."""
+    survival = undisturbed.watches.survival[:, 0]
+    np.testing.assert_array_equal(survival[0] > 9, True)
+    assert survival.max() < watch.WATCHED_AGE / 4
+    np.testing.assert_allclose(survival[0], survival[2], rtol=0.2)
 
 
 # ---- evaluation ---------------------------------------------------------------------------------
@@ -277,7 +396,7 @@ def test_one_device_and_eight_agree(other_process, on_one_device, tmp_path):
     And no program makes devices wait for each other: eight of them on two cores may wait forever.
     """
     path, programs = tmp_path / "found.npz", tmp_path / "programs"
-    dump = f"--xla_dump_to={programs} --xla_dump_hlo_as_text"
+    dump = f"{os.environ['XLA_FLAGS']} --xla_dump_to={programs} --xla_dump_hlo_as_text"
     assert other_process("spread", path, JAX_NUM_CPU_DEVICES="8", XLA_FLAGS=dump).wait() == 0
     found = dict(np.load(path))
     assert found["devices"] == 8

@@ -1,0 +1,91 @@
+"""Who takes part in a study: rows, scripts and seeds; and whether they fit into memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rich.console import Console
+
+from evidence.runtime import devices
+from goodharts_jax import evaluation, training
+from goodharts_jax.modes import Mode
+from goodharts_jax.policies import Policy
+from goodharts_jax.seekers import scripted_policies
+from goodharts_jax.settings import Experiment
+from goodharts_jax.world import World
+
+
+@dataclass(frozen=True)
+class Study:
+    """What every part of an experiment works from.
+
+    Attributes:
+      settings: validated.
+      folder: of results.
+      judge_world: the rules of the evaluation.
+      console: where progress is shown.
+    """
+
+    settings: Experiment
+    folder: Path
+    judge_world: World
+    console: Console
+
+    @cached_property
+    def rows(self) -> dict[str, Mode]:
+        """What is trained, by name."""
+        return self.settings.rows()
+
+    @cached_property
+    def scripts(self) -> dict[str, Policy]:
+        """What stands beside it, by name."""
+        interest = self.settings.interestingness
+        scripts = scripted_policies(interest.food, interest.poison)
+        chance = {"random_walk": scripts["random_walk"]}
+        return chance if self.settings.study.kind == "phase_diagram" else scripts
+
+    def seeds(self, name: str) -> list[int]:
+        """The seed of each run of a row, or of a script beside it."""
+        return self.settings.seeds_of(name)
+
+    def own(self, name: str) -> slice:
+        """The runs of one row in a population's leading axis."""
+        names = list(self.rows)
+        before = sum(len(self.seeds(other)) for other in names[: names.index(name)])
+        return slice(before, before + len(self.seeds(name)))
+
+
+def require_memory(study: Study) -> None:
+    """Say what the study will take, and refuse it now rather than fail in the middle.
+
+    Raises:
+      ValueError: it takes more memory than there is.
+    """
+    settings, world = study.settings, study.settings.world.build()
+    num_runs = sum(len(study.seeds(name)) for name in study.rows)
+    num_rows = num_runs + sum(len(study.seeds(name)) for name in study.scripts)
+    worlds, steps = settings.budget.evaluation_worlds, settings.budget.steps_per_world
+    peak = training.memory_needed(settings.plan, world, num_runs)
+    peak += evaluation.memory_needed(study.judge_world, num_rows, worlds, steps)
+    available = devices.memory_available()
+    study.console.print(
+        f"{num_runs} runs x {settings.num_updates * settings.plan.steps_per_update:,} steps; "
+        f"memory: about {peak / 2**20:,.0f} of {available / 2**20:,.0f} MiB",
+        style="dim",
+        highlight=False,
+    )
+    if peak > available:
+        fits = int(len(settings.seeds) * available / peak)
+        most = "runs" if settings.study.thesis_runs is None else "study.thesis_runs"
+        way_out = (
+            f"{most}={fits} would fit"
+            if fits
+            else "lower ppo.num_worlds, budget.evaluation_worlds or budget.steps_per_world, for "
+            "not even runs=1 would fit"
+        )
+        raise ValueError(
+            f"this study takes about {peak / 2**20:,.0f} MiB, {available / 2**20:,.0f} are free; "
+            + way_out
+        )
