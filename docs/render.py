@@ -16,8 +16,10 @@ from typing import Any
 
 import jinja2
 
-from docs.kept import ROOT, Node, Quoted, kept, look
+from docs.kept import RESULTS, ROOT, Node, Quoted, kept, look
 from evidence import Measurement, pages
+from goodharts_jax import thesis
+from goodharts_jax.results import Results
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MADE = "<!-- Made by `python -m docs.render` from docs/templates/{name}: edit that. -->\n"
@@ -89,6 +91,7 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
         lacking=lacking,
         established=established,
         holding_alone=holding_alone,
+        verdict_of_script=verdict_of_script,
         digits=lambda measured: 3 if abs(_value(measured)) < 10 else 1,
     )
     return environment
@@ -230,6 +233,14 @@ def sentence(text: Any) -> str:
     """Text as a sentence: a capital first, a full stop last."""
     told = str(text).strip()
     return told[:1].upper() + told[1:] + ("" if told.endswith(".") else ".")
+
+
+def verdict_of_script(name: str) -> str:
+    """What a kept Goodhart study would be ruled with a script, never trained, as its proxy."""
+    ruling = thesis.judge_script(Results.load(RESULTS / name).modes, thesis.load_thesis())
+    if ruling is None or ruling.verdict is None:
+        raise ValueError(f"{name} has no script in the proxy's place that could be ruled")
+    return ruling.verdict
 
 
 def _value(quantity: Any) -> float:
