@@ -19,6 +19,7 @@ import optax
 from flax import linen as nn
 from flax.linen.initializers import constant, orthogonal
 
+from goodharts_jax import rollouts
 from goodharts_jax import world as physics
 from goodharts_jax.modes import observe, reward
 
@@ -145,7 +146,9 @@ def _collect(
             world, worlds, action, jax.random.split(step_key, settings.num_envs)
         )
         after, next_seen = _see(world, mode, worlds)
-        pay = jax.vmap(reward, (None, 0, 0, 0, None))(mode, event, view, after, _GAMMA)
+        nothing = jnp.zeros_like(action, jnp.uint32)
+        met = rollouts.Transition(view, nothing, action, value, value, event)
+        pay = jax.vmap(reward, (None, 0, 0, None))(mode, met, after, _GAMMA)
         transition = Transition(event.died, action, value, pay, _log_prob(logits, action), seen)
         return (worlds, after, next_seen), (transition, event.eaten)
 

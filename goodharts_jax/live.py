@@ -31,7 +31,12 @@ _WIDTH = 24
 
 @contextmanager
 def observing(
-    labels: Labels, steps: int, settings: Experiment, folder: Path, console: Console
+    labels: Labels,
+    steps: int,
+    settings: Experiment,
+    folder: Path,
+    console: Console,
+    updates: int | None = None,
 ) -> Iterator[Observer]:
     """All that wants to know of a training, as one observer of it.
 
@@ -41,8 +46,9 @@ def observing(
       settings: which watchers there are.
       folder: of `metrics.jsonl` and event files.
       console: of the bar or the dashboard.
+      updates: of each run; None for as many as the settings say.
     """
-    total = settings.num_updates * steps * len(labels)
+    total = (updates or settings.num_updates) * steps * len(labels)
     with ExitStack() as stack:
         watchers: list[Observer] = [_log(labels, steps, folder / "metrics.jsonl")]
         if settings.logger == "tensorboard" and is_first_process():

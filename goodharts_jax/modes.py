@@ -14,11 +14,11 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from goodharts_jax.world import EMPTY, FOOD, NUM_KINDS, POISON, Event
+from goodharts_jax.rewards import REWARD_LIMIT, Reward, guarded, proxy_reward
+from goodharts_jax.rollouts import Transition
+from goodharts_jax.world import EMPTY, FOOD, MOVES, NUM_KINDS, POISON, Event
 
 NUM_CHANNELS = 2
-REWARD_LIMIT = 20.0
-"""A step's reward is cut here, on either side."""
 # Observation noise is a window into this table at a random offset: one random word a view
 # instead of one a cell, and the window can be looked up again when the policy is updated.
 _NOISE = np.random.default_rng(0).standard_normal(1 << 16).astype(np.float32)
@@ -32,20 +32,14 @@ class Mode:
       appearance: how a cell of each kind is perceived. float32[NUM_KINDS, NUM_CHANNELS].
       noise: standard deviation of the noise on the appearance of items, fresh in every step and
         drawn apart for each channel, float32[]; or None, and no noise is ever drawn.
-      item_reward: reward for eating each kind. float32[NUM_KINDS].
-      step_reward: reward of every step. float32[].
-      death_reward: reward of dying. float32[].
-      shaping: weight of the potential-based bonus for being near food. float32[].
       mortal: whether energy counts while training; in evaluation it always does. bool[].
+      reward: what it is rewarded for.
     """
 
     appearance: jax.Array
     noise: jax.Array | None
-    item_reward: jax.Array
-    step_reward: jax.Array
-    death_reward: jax.Array
-    shaping: jax.Array
     mortal: jax.Array
+    reward: Reward
 
 
 def make_mode(
@@ -76,11 +70,13 @@ def make_mode(
     return Mode(
         appearance=jnp.array([(0.0,) * NUM_CHANNELS, food, poison], jnp.float32),
         noise=None if noise is None else jnp.float32(noise),
-        item_reward=jnp.array([0.0, food_reward, poison_reward], jnp.float32),
-        step_reward=jnp.float32(step_reward),
-        death_reward=jnp.float32(death_reward),
-        shaping=jnp.float32(shaping),
         mortal=jnp.array(mortal),
+        reward=Reward(
+            item=jnp.array([0.0, food_reward, poison_reward], jnp.float32),
+            step=jnp.float32(step_reward),
+            death=jnp.float32(death_reward),
+            shaping=jnp.float32(shaping),
+        ),
     )
 
 
@@ -106,23 +102,43 @@ def observe(mode: Mode, view: jax.Array, noise_word: jax.Array) -> jax.Array:
     return seen + mode.noise * noise * (1.0 - empty)
 
 
-def reward(
-    mode: Mode, event: Event, view: jax.Array, next_view: jax.Array, discount: jax.Array
-) -> jax.Array:
-    """Reward for one step, limited to [-20, 20]. float32[].
+def reward(mode: Mode, step: Transition, next_view: jax.Array, discount: jax.Array) -> jax.Array:
+    """Reward for one step; without remedies limited to [-20, 20]. float32[].
 
     Args:
       mode: the row.
-      event: what happened.
-      view: codes before the step. uint8[V, V].
-      next_view: codes after it; not read where the agent died.
+      step: what the agent saw, did and met with.
+      next_view: codes after it; not read where the agent died. uint8[V, V].
       discount: of the learner, for the shaping (Ng, Harada & Russell 1999).
     """
+    own, event = mode.reward, step.event
     after = jnp.where(event.died, 0.0, potential(next_view))
-    bonus = mode.shaping * (discount * after - potential(view))
-    total = mode.item_reward[event.eaten] + mode.step_reward
-    total = total + mode.death_reward * event.died + bonus
-    return jnp.clip(total, -REWARD_LIMIT, REWARD_LIMIT)
+    bonus = own.shaping * (discount * after - potential(step.view))
+    observation = observe(mode, step.view, step.noise_word)
+    proxy, members = proxy_reward(own, event, observation, step.action)
+    if own.guard is None:
+        return jnp.clip(proxy + bonus, -REWARD_LIMIT, REWARD_LIMIT)
+    # The word selects the noise too, which tells nothing of these bits of its product.
+    draw = (step.noise_word * jnp.uint32(2654435761) >> 8).astype(jnp.float32) * 2.0**-24
+    proxy = jnp.clip(proxy, -REWARD_LIMIT, REWARD_LIMIT)
+    return guarded(own.guard, proxy, members, event, draw) + bonus
+
+
+def foreseen(mode: Mode, view: jax.Array, action: jax.Array, noise_word: jax.Array) -> jax.Array:
+    """What a mode's proxy makes of a step, from what is known before it: the step eats what lies
+    where it leads. Without death, shaping and remedies. float32[].
+
+    Args:
+      mode: the row.
+      view: codes. uint8[V, V].
+      action: int32[].
+      noise_word: random bits that select the noise. uint32[].
+    """
+    middle = view.shape[0] // 2
+    dx, dy = jnp.array(MOVES, jnp.int32)[action]
+    zero = jnp.int32(0)
+    event = Event(view[middle + dy, middle + dx], jnp.array(False), zero, zero, jnp.zeros(2))
+    return proxy_reward(mode.reward, event, observe(mode, view, noise_word), action)[0]
 
 
 def potential(view: jax.Array) -> jax.Array:

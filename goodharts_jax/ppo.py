@@ -17,6 +17,7 @@ import optax
 from flax import struct
 from jax import lax
 
+from goodharts_jax import occupancy
 from goodharts_jax import world as physics
 from goodharts_jax.modes import NUM_CHANNELS, Mode, reward
 from goodharts_jax.networks import ActorCritic, policy
@@ -110,6 +111,8 @@ class TrainState:
       worlds: State with a leading axis [num_worlds].
       key: of all that is still to come.
       update: updates made so far. int32[].
+      discriminator: of the policy's steps from those that it began with; None without a remedy
+        that needs one.
     """
 
     params: Any
@@ -117,6 +120,7 @@ class TrainState:
     worlds: State
     key: chex.PRNGKey
     update: jax.Array
+    discriminator: occupancy.Discriminator | None = None
 
 
 class Losses(NamedTuple):
@@ -171,11 +175,13 @@ def train(
     plan: Plan, world: World, hyper: Hyper, mode: Mode, key: chex.PRNGKey, num_updates: int
 ) -> tuple[TrainState, History]:
     """A whole run: `num_updates` updates from scratch, and their history, [num_updates]."""
-    return advance(plan, world, hyper, mode, start(plan, world, key), num_updates)
+    return advance(plan, world, hyper, mode, start(plan, world, key, mode), num_updates)
 
 
-def start(plan: Plan, world: World, key: chex.PRNGKey) -> TrainState:
-    """A run that is to begin: fresh parameters and worlds."""
+def start(plan: Plan, world: World, key: chex.PRNGKey, mode: Mode | None = None) -> TrainState:
+    """A run that is to begin: fresh parameters and worlds, and what the mode's remedies need."""
+    guard = None if mode is None else mode.reward.guard
+    discriminates = guard is not None and guard.reference is not None
     params_key, worlds_key, key = jax.random.split(key, 3)
     view = jnp.zeros((world.view_size, world.view_size, NUM_CHANNELS), jnp.float32)
     params = plan.network.init(params_key, view)
@@ -186,6 +192,7 @@ def start(plan: Plan, world: World, key: chex.PRNGKey) -> TrainState:
         worlds=jax.vmap(physics.reset, (None, 0))(world, worlds_keys),
         key=key,
         update=jnp.zeros((), jnp.int32),
+        discriminator=occupancy.start(world.view_size, params_key) if discriminates else None,
     )
 
 
@@ -201,7 +208,8 @@ def advance(
         worlds, rollout, last_view = collect(
             world, act, state.worlds, rollout_key, plan.rollout_length
         )
-        rewards = _rewards(mode, rollout, last_view, hyper.discount)
+        discriminator = _discriminator(mode, state, rollout)
+        rewards = _rewards(plan, mode, discriminator, rollout, last_view, hyper.discount)
         # Worlds are made anew after the rollout, so this value is that of the state before it.
         last_noise_word = jnp.zeros((plan.num_worlds,), jnp.uint32)
         last_value = jax.vmap(act)(last_view, last_noise_word).value
@@ -211,7 +219,8 @@ def advance(
         )
         history = _history(rollout, rewards, target, losses, grad_norm)
         worlds = _renew(plan, world, worlds, state.update, reset_key)
-        return TrainState(params, opt_state, worlds, key, state.update + 1), history
+        state = TrainState(params, opt_state, worlds, key, state.update + 1, discriminator)
+        return state, history
 
     return lax.scan(update, state, None, length=num_updates)
 
@@ -254,11 +263,40 @@ def value_loss(value: jax.Array, old: jax.Array, target: jax.Array, clip: jax.Ar
 
 
 def _rewards(
-    mode: Mode, rollout: Transition, last_view: jax.Array, discount: jax.Array
+    plan: Plan,
+    mode: Mode,
+    discriminator: occupancy.Discriminator | None,
+    rollout: Transition,
+    last_view: jax.Array,
+    discount: jax.Array,
 ) -> jax.Array:
+    """Of every step, less what its policy pays for leaving where it began. float32[T, worlds]."""
     next_view = jnp.concatenate([rollout.view[1:], last_view[None]])
-    of_rollout = jax.vmap(jax.vmap(reward, (None, 0, 0, 0, None)), (None, 0, 0, 0, None))
-    return of_rollout(mode, rollout.event, rollout.view, next_view, discount)
+    of_rollout = jax.vmap(jax.vmap(reward, (None, 0, 0, None)), (None, 0, 0, None))
+    rewards = of_rollout(mode, rollout, next_view, discount)
+    guard = mode.reward.guard
+    if guard is not None and guard.anchor is not None:
+        then = jax.vmap(jax.vmap(policy(plan.network, guard.anchor, mode)))
+        logits = then(rollout.view, rollout.noise_word).logits
+        log_prob = jax.vmap(jax.vmap(log_prob_of))(logits, rollout.action)
+        rewards -= guard.kl * (rollout.log_prob - log_prob)
+    if guard is not None and discriminator is not None:
+        logit = occupancy.logits(discriminator.params, *_steps(rollout)).reshape(rewards.shape)
+        rewards -= guard.occupancy_kl * logit + guard.occupancy_chi * (jnp.exp(logit) - 1)
+    return rewards
+
+
+def _discriminator(
+    mode: Mode, state: TrainState, rollout: Transition
+) -> occupancy.Discriminator | None:
+    guard = mode.reward.guard
+    if state.discriminator is None or guard is None:
+        return None
+    return occupancy.improve(state.discriminator, _steps(rollout), guard.reference)
+
+
+def _steps(rollout: Transition) -> tuple[jax.Array, jax.Array]:
+    return rollout.view.reshape(-1, *rollout.view.shape[2:]), rollout.action.reshape(-1)
 
 
 def _advantages(

@@ -20,7 +20,7 @@ from rich.table import Table
 from evidence import figures, pages
 from evidence.measurement import Measurement
 from evidence.runtime import files
-from goodharts_jax import thesis
+from goodharts_jax import learnt_report, thesis
 from goodharts_jax.drawing import spoken, style_of
 from goodharts_jax.figures import draw, named
 from goodharts_jax.results import ModeResults, Modes, Results, Spread, Training
@@ -99,13 +99,25 @@ def write(folder: str | Path, *, full: bool = True) -> Path:
     if not files.is_first_process():
         return folder / "report.html"
     results = Results.load(folder)
+    if results.study is not None:
+        drawn = learnt_report.draw(results)
+        _save_figures(drawn, folder)
+        twin = learnt_report.render("proxies.md", results, drawn)
+        files.write_text(folder / "report.md", twin)
+        inline = {name: figures.svg(figure) for name, figure in drawn.items()}
+        page = learnt_report.render("proxies.html", results, inline)
+        return files.write_text(folder / "report.html", page)
     recorded = folder / "replay.json"
     replay = json.loads(recorded.read_text("utf-8")) if recorded.exists() else None
     drawn = draw(results, full=full)
-    for name, figure in drawn.items():
-        figures.save(figure, folder / "figures", name)
+    _save_figures(drawn, folder)
     files.write_text(folder / "report.md", to_markdown(results, drawn, full=full))
     return files.write_text(folder / "report.html", to_html(results, drawn, replay, full=full))
+
+
+def _save_figures(drawn: Mapping[str, Figure], folder: Path) -> None:
+    for name, figure in drawn.items():
+        figures.save(figure, folder / "figures", name)
 
 
 def to_html(
@@ -123,6 +135,8 @@ def to_markdown(results: Results, drawn: Mapping[str, Figure], *, full: bool = T
 
 def summary(results: Results) -> Table:
     """The table of modes for a terminal: at most 80 columns for names of up to 22 letters."""
+    if results.study is not None:
+        return learnt_report.summary(results)
     several = len(results.manifest.seeds) > 1
     table = Table(
         title="Judged by survival",

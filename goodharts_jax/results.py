@@ -14,6 +14,7 @@ import evidence
 from evidence.measurement import Measurement
 from evidence.record import Integers, Number, Numbers, Record
 from evidence.results import Manifest as _Manifest
+from goodharts_jax.learnt_results import Forecast, LearntStudy, Remedies
 from goodharts_jax.pressure import GoodhartCurve, PhaseCell
 
 Quantity = TypeVar("Quantity")
@@ -314,3 +315,9 @@ class Results(evidence.Results):
     """By mode."""
     phase_diagram: tuple[PhaseCell, ...] = ()
     """Cells at each of some pressures."""
+    study: LearntStudy | None = None
+    """The runs of a study of proxies."""
+    forecast: Forecast | None = None
+    """Its forecast."""
+    remedies: Remedies | None = None
+    """Its remedies."""

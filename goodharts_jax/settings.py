@@ -19,10 +19,12 @@ from pydantic import Field, field_validator, model_validator
 
 from evidence.runtime.config import Settings, build
 from goodharts_jax import thesis
-from goodharts_jax.modes import REWARD_LIMIT, Mode, make_mode, stack
+from goodharts_jax.learnt_settings import LearntSettings, Remedy
+from goodharts_jax.modes import Mode, make_mode, stack
 from goodharts_jax.networks import ActorCritic
 from goodharts_jax.phase import FARTHEST, cell_mode
 from goodharts_jax.ppo import Hyper, Plan, make_hyper
+from goodharts_jax.rewards import REWARD_LIMIT
 from goodharts_jax.world import ENERGY_UNIT, World, make_world
 
 # Bounds beyond which numbers no longer fit what computes with them.
@@ -188,6 +190,7 @@ class BudgetSettings(Settings):
     train_steps: Count
     max_steps: Annotated[int, Ge(0)] = 0
     evaluation_worlds: Count
+    reward_model_steps: Count = 1500
     steps_per_world: Count
 
 
@@ -232,7 +235,8 @@ class Experiment(Settings):
     ppo: PPOSettings
     evaluation: EvaluationSettings
     budget: BudgetSettings
-    study: StudySettings
+    study: Annotated[StudySettings | LearntSettings, Field(discriminator="kind")]
+    remedies: dict[str, Remedy] = Field(default_factory=dict)
     seed: Annotated[int, Ge(0), Le(2**31 - 1)]
     runs: Runs | None
     interestingness: Interestingness
@@ -273,6 +277,8 @@ class Experiment(Settings):
     @property
     def seeds(self) -> list[int]:
         """The seeds of all runs: those of the row that has most."""
+        if isinstance(self.study, LearntSettings):
+            return list(range(self.seed, self.seed + (self.runs or 5)))
         return max((self.seeds_of(name) for name in self.modes), key=len)
 
     def seeds_of(self, name: str) -> list[int]:

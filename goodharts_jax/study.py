@@ -37,6 +37,7 @@ from goodharts_jax import (
     verification,
 )
 from goodharts_jax.evaluation import Candidate, Evaluator
+from goodharts_jax.learnt_settings import LearntSettings
 from goodharts_jax.live import observing
 from goodharts_jax.population import Study
 from goodharts_jax.ppo import History
@@ -76,21 +77,13 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     """
     started = time.perf_counter()
     study = Study(settings, folder, settings.evaluation_world.build(), console)
-    population.require_memory(study)
-    files.write_text(folder / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json")))
-    with _aside(study) as aside:
-        trained, train_seconds = _timed(partial(_train, study, aside))
-        find = _phase_diagram if settings.study.kind == "phase_diagram" else _modes
-        found, judge_seconds = _timed(partial(find, study, trained, aside))
+    of_proxies = isinstance(settings.study, LearntSettings)
+    found, seconds = _of_proxies(study) if of_proxies else _of_rows(study)
     manifest = Manifest.now(
         settings,
         settings.seeds,
         survival_horizon=settings.horizon,
-        wall_seconds={
-            "training": round(train_seconds, 2),
-            "evaluation": round(judge_seconds, 2),
-            "total": round(time.perf_counter() - started, 2),
-        },
+        wall_seconds=seconds | {"total": round(time.perf_counter() - started, 2)},
     )
     results = found(manifest=manifest)
     results.save(folder)
@@ -99,6 +92,31 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
 
     report.write(folder, full=len(study.rows) > 2 if full is None else full)
     return results
+
+
+def _of_rows(study: Study) -> tuple[partial[Results], dict[str, float]]:
+    """What a study of modes or cells finds, and how long its parts took."""
+    population.require_memory(study)
+    _keep_settings(study)
+    with _aside(study) as aside:
+        trained, train_seconds = _timed(partial(_train, study, aside))
+        find = _phase_diagram if study.settings.study.kind == "phase_diagram" else _modes
+        found, judge_seconds = _timed(partial(find, study, trained, aside))
+    return found, {"training": round(train_seconds, 2), "evaluation": round(judge_seconds, 2)}
+
+
+def _of_proxies(study: Study) -> tuple[partial[Results], dict[str, float]]:
+    """Likewise, of a study of proxies."""
+    from goodharts_jax import learnt_study
+
+    _keep_settings(study)
+    found, seconds = _timed(partial(learnt_study.find, study))
+    return found, {"training": round(seconds, 2)}
+
+
+def _keep_settings(study: Study) -> None:
+    plain = study.settings.model_dump(mode="json")
+    files.write_text(study.folder / "config.yaml", yaml.safe_dump(plain))
 
 
 def _timed(work: Any) -> tuple[Any, float]:

@@ -236,9 +236,9 @@ def metrics(
     move_cost = float(world.move_cost) * ENERGY_UNIT
     own = None
     if mode is not None:
-        _, food_reward, poison_reward = (float(reward) for reward in mode.item_reward)
+        _, food_reward, poison_reward = (float(reward) for reward in mode.reward.item)
         own = food_reward * food + poison_reward * poison
-        own += float(mode.step_reward) * steps + float(mode.death_reward) * deaths
+        own += float(mode.reward.step) * steps + float(mode.reward.death) * deaths
 
     def per_1k(total: float | None) -> float | None:
         return None if total is None else 1000 * total / steps

@@ -94,6 +94,7 @@ def train(
     *,
     num_updates: int,
     chunk_updates: int,
+    initial: Any = None,
     max_updates: int = 0,
     level: Level | None = None,
     folder: Path | None = None,
@@ -110,6 +111,7 @@ def train(
       keys: typed keys. [runs].
       num_updates: of every run, a multiple of `chunk_updates`.
       chunk_updates: updates between two checkpoints; at first fewer, see `looks`.
+      initial: parameters that each run begins with, with a leading axis [runs]; None draws them.
       max_updates: a run that has not levelled off goes on until it has, up to so many.
       level: tells which have; None for all.
       folder: where checkpoints go and are looked for; None keeps nothing.
@@ -121,10 +123,12 @@ def train(
     """
     watch_world = watch_world or world
     num_runs = len(keys)
-    begin = over_runs(lambda world, key: ppo.start(plan, world, run_keys(key).train))
+    begin = over_runs(lambda world, key, mode: ppo.start(plan, world, run_keys(key).train, mode))
     go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
     modes, keys = shard((modes, keys))
-    states = begin(world, keys)
+    states = begin(world, keys, modes)
+    if initial is not None:
+        states = states.replace(params=shard(initial))
     runs = _Run(modes, keys, jax.tree.map(jnp.copy, states.params), goes_on=None)
     going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:

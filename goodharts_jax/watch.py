@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from flax import struct
 
 from goodharts_jax import ppo, survival
-from goodharts_jax.modes import Mode
+from goodharts_jax.modes import Mode, observe
 from goodharts_jax.networks import policy
 from goodharts_jax.policies import Policy
+from goodharts_jax.rewards import by_model, features
 from goodharts_jax.rollouts import Transition, collect
 from goodharts_jax.world import ENERGY_UNIT, FOOD, NUM_KINDS, POISON, World
 
@@ -29,7 +30,8 @@ class Watch:
 
     Attributes:
       energy: gained less spent, a step. float32[2].
-      reward: by the mode, a step, without shaping. float32[2].
+      reward: by the mode, a step, without shaping and remedies. float32[2].
+      held_out: by the mode's reward models whose weight is 0, on average; 0 with none. float32[2].
       food: eaten a step. float32[2].
       poison: float32[2].
       deaths: a step. float32[2].
@@ -41,6 +43,7 @@ class Watch:
 
     energy: jax.Array
     reward: jax.Array
+    held_out: jax.Array
     food: jax.Array
     poison: jax.Array
     deaths: jax.Array
@@ -75,12 +78,16 @@ def watch(
         halves(x) for x in (event.eaten == FOOD, event.eaten == POISON, event.died)
     )
     _, food_energy, poison_energy = world.energy * ENERGY_UNIT
+    own = mode.reward
+    optimised, held_out = (halves(x) for x in _by_models(mode, rollout))
     return Watch(
         energy=food_energy * food + poison_energy * poison - world.move_cost * ENERGY_UNIT,
-        reward=mode.item_reward[FOOD] * food
-        + mode.item_reward[POISON] * poison
-        + mode.step_reward
-        + mode.death_reward * deaths,
+        reward=own.item[FOOD] * food
+        + own.item[POISON] * poison
+        + own.step
+        + own.death * deaths
+        + optimised,
+        held_out=held_out,
         food=food,
         poison=poison,
         deaths=deaths,
@@ -88,6 +95,21 @@ def watch(
         items=worlds.items.astype(jnp.float32).reshape(2, -1, NUM_KINDS).mean(axis=1),
         kl=_divergence(act, policy(plan.network, initial, mode), rollout),
     )
+
+
+def _by_models(mode: Mode, rollout: Transition) -> tuple[jax.Array, jax.Array]:
+    """Reward of each step by the models that count and by those that don't. f32[steps, worlds]."""
+    model, weights = mode.reward.model, mode.reward.members
+    if model is None or weights is None:
+        return (jnp.zeros(rollout.action.shape),) * 2
+    rest = (weights == 0) / jnp.maximum(jnp.sum(weights == 0), 1)
+
+    def of_step(view: jax.Array, noise_word: jax.Array, action: jax.Array):
+        told = features(observe(mode, view, noise_word), action)
+        said = jax.vmap(by_model, (0, None))(model, told)
+        return weights @ said, rest @ said
+
+    return jax.vmap(jax.vmap(of_step))(rollout.view, rollout.noise_word, rollout.action)
 
 
 def _in_first_life(died: jax.Array) -> jax.Array:

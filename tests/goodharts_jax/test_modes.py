@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from goodharts_jax import modes, settings
+from goodharts_jax.rollouts import Transition
 from goodharts_jax.world import EMPTY, FOOD, POISON, Event
 
 # Five columns: appearance of food and poison; rewards for food, poison, a step, a death; the
@@ -49,7 +50,9 @@ def item_at(dx: int, dy: int, code: int = FOOD, view: jax.Array = BARREN) -> jax
 def reward(
     mode: modes.Mode, happened: Event, view=BARREN, next_view=BARREN, discount=0.99
 ) -> float:
-    return float(modes.reward(mode, happened, view, next_view, jnp.float32(discount)))
+    nothing = jnp.int32(0)
+    step = Transition(view, jnp.uint32(0), nothing, nothing, nothing, happened)
+    return float(modes.reward(mode, step, next_view, jnp.float32(discount)))
 
 
 def test_there_is_a_row_for_each_mode_of_the_table(rows):
@@ -63,10 +66,10 @@ def test_row(rows, name):
     ]
     row = rows[name]
     np.testing.assert_array_equal(row.appearance, [(0, 0), food, poison])
-    np.testing.assert_array_equal(row.item_reward, [0, food_reward, poison_reward])
-    assert row.step_reward == np.float32(step_reward)
-    assert row.death_reward == death_reward
-    assert row.shaping == shaping
+    np.testing.assert_array_equal(row.reward.item, [0, food_reward, poison_reward])
+    assert row.reward.step == np.float32(step_reward)
+    assert row.reward.death == death_reward
+    assert row.reward.shaping == shaping
     assert row.mortal == mortal
     assert row.noise is None
 
@@ -85,13 +88,13 @@ def test_reward_for_what_can_happen(rows, name):
 
 def test_reward_follows_the_world_and_the_interestingness():
     rows = configured("world=reference", "interestingness.food=1.0", "interestingness.poison=0.25")
-    assert rows["ground_truth"].step_reward == np.float32(-0.01)
-    assert rows["proxy"].step_reward == 0
-    np.testing.assert_array_equal(rows["proxy"].item_reward, [0, 1, 0.25])
+    assert rows["ground_truth"].reward.step == np.float32(-0.01)
+    assert rows["proxy"].reward.step == 0
+    np.testing.assert_array_equal(rows["proxy"].reward.item, [0, 1, 0.25])
     np.testing.assert_array_equal(
         rows["ground_truth_blinded"].appearance, [(0, 0), (1, 1), (0.25, 0.25)]
     )
-    np.testing.assert_array_equal(rows["ground_truth_blinded"].item_reward, [0, 1, -2])
+    np.testing.assert_array_equal(rows["ground_truth_blinded"].reward.item, [0, 1, -2])
 
 
 def test_observation_of_each_mode(rows):
@@ -151,7 +154,8 @@ def test_shaping_adds_up_to_its_ends(rows):
     """Discounted and summed along a life, shaping leaves only minus the first potential."""
     draw = np.random.default_rng(0)
     views = jnp.asarray(draw.choice(3, (20, 11, 11), p=[0.97, 0.02, 0.01]), jnp.uint8)
-    discount, mode = 0.9, rows["ground_truth_handhold"].replace(step_reward=jnp.float32(0))
+    discount, mode = 0.9, rows["ground_truth_handhold"]
+    mode = mode.replace(reward=mode.reward.replace(step=jnp.float32(0)))
     total = sum(
         discount**t * reward(mode, event(died=t == 18), views[t], views[t + 1], discount)
         for t in range(19)

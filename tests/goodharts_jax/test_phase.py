@@ -112,7 +112,7 @@ DISTANCES = (0.0, 0.1, 0.5, 1.0, 2**0.5, 2.0)
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_a_cell_is_rewarded_and_seen_as_it_says(distance):
     mode = phase.cell_mode(-0.5, distance, noise=0.25)
-    assert mode.item_reward.tolist() == pytest.approx([0, 1, -0.5])
+    assert mode.reward.item.tolist() == pytest.approx([0, 1, -0.5])
     empty, food, poison = np.asarray(mode.appearance, float)
     assert empty.tolist() == [0, 0]
     assert np.linalg.norm(food - poison) == pytest.approx(distance, abs=1e-6)
@@ -138,7 +138,8 @@ def test_looks_and_rewards_exchanged_give_the_mirrored_outcome(monkeypatch):
     rules = make_world(12, 2, food=(14, 14), poison=(8, 8))
     plan = Plan(8, rollout_length=8, episode_length=16, network=ActorCritic((), (8,)))
     cell = phase.cell_mode(-0.5, 1.0, noise=0.25)
-    mirror = cell.replace(appearance=cell.appearance[KINDS], item_reward=cell.item_reward[KINDS])
+    paid = cell.reward.replace(item=cell.reward.item[KINDS])
+    mirror = cell.replace(appearance=cell.appearance[KINDS], reward=paid)
 
     def history(mode):
         _, found = jax.jit(ppo.train, static_argnums=(0, 5))(

@@ -1,0 +1,110 @@
+"""The settings of studies whose proxies are learnt, forecast and mended."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Le
+from pydantic import Field, model_validator
+
+from evidence.runtime.config import Settings, did_you_mean
+from goodharts_jax.preferences import MOST_PAIRS, WIDEST
+from goodharts_jax.rewards import REWARD_LIMIT
+
+Share = Annotated[float, Ge(0), Le(1)]
+Weight = Annotated[float, Ge(-REWARD_LIMIT), Le(REWARD_LIMIT)]
+Appearance = Annotated[float, Ge(-1e3), Le(1e3)]
+NonNegative = Annotated[float, Ge(0), Le(1e6)]
+MIXED, GOLD = "mixed", "gold"
+
+
+class ProxySettings(Settings):
+    """A proxy: learnt from preferences, or a table of `item`, or drawn at a `correlation`."""
+
+    pairs: Annotated[int, Ge(1), Le(MOST_PAIRS)] = 5000
+    width: Annotated[int, Ge(1), Le(WIDEST)] = WIDEST
+    label_noise: Annotated[float, Ge(0), Le(0.5)] = 0.0
+    temperature: Annotated[float, Gt(0), Le(1e3)] = 0.25
+    watched: str = "half"
+    start: str = "half"
+    item: tuple[Weight, Weight] | None = None
+    correlation: Share | None = None
+    draws: Annotated[int, Ge(1), Le(10_000)] = 1
+
+    @model_validator(mode="after")
+    def _is_one(self) -> ProxySettings:
+        if self.item is not None and self.correlation is not None:
+            raise ValueError("item and correlation: a proxy is a table or drawn, not both")
+        if self.draws > 1 and self.correlation is None:
+            raise ValueError(f"draws={self.draws}: only a proxy of a correlation is drawn")
+        return self
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether it is a reward model fitted to labels."""
+        return self.item is None and self.correlation is None
+
+
+class RemedySettings(Settings):
+    """One strength of a remedy; what is not given is off. See `rewards.Guard`.
+
+    `mean_of` is how many reward models count, `own` the strength of the remedy's own function, and
+    `reseed` draws other random numbers for the training.
+    """
+
+    deviations: NonNegative = 0.0
+    least: Share = 0.0
+    cap: float | None = None
+    proxy: NonNegative = 1.0
+    audit: Share = 0.0
+    audit_weight: NonNegative | None = None
+    kl: NonNegative = 0.0
+    occupancy_kl: NonNegative = 0.0
+    occupancy_chi: NonNegative = 0.0
+    mean_of: Annotated[int, Ge(1)] = 1
+    own: float = 0.0
+    reseed: Annotated[int, Ge(0)] = 0
+
+
+class Remedy(Settings):
+    """See `conf/goodhart/remedy/`."""
+
+    strengths: tuple[RemedySettings, ...] = Field(min_length=1)
+    function: str | None = None
+
+
+class LearntSettings(Settings):
+    """See `conf/goodhart/study/learnt_proxy.yaml`."""
+
+    thesis_runs: ClassVar[None] = None
+    kind: Literal["learnt_proxy", "forecast", "remedies"]
+    proxies: dict[str, ProxySettings] = Field(min_length=1)
+    food: tuple[Appearance, Appearance]
+    poison: tuple[Appearance, Appearance]
+    stages: dict[str, Annotated[int, Ge(0)]] = Field(min_length=2)
+    members: Annotated[int, Ge(1), Le(64)] = 1
+    train_share: Annotated[float, Gt(0), Le(1)] = 1.0
+    other_runs: Annotated[int, Ge(1)] = 1
+
+    @model_validator(mode="after")
+    def _stages_are_there(self) -> LearntSettings:
+        for name, proxy in self.proxies.items():
+            for setting, stage in (("watched", proxy.watched), ("start", proxy.start)):
+                known = [*self.stages, *([MIXED] if setting == "watched" else [])]
+                if stage not in known:
+                    raise ValueError(
+                        f"proxies.{name}.{setting}={stage}: one of {', '.join(known)} is needed"
+                        + did_you_mean(stage, known)
+                    )
+        if self.kind == "remedies" and GOLD not in self.proxies:
+            raise ValueError(f"proxies: {GOLD} is needed, the other end of the gap to close")
+        return self
+
+    @property
+    def drawn(self) -> dict[str, ProxySettings]:
+        """Every proxy by name, those of several draws once each."""
+        return {
+            name if proxy.draws == 1 else f"{name}_{draw + 1}": proxy
+            for name, proxy in self.proxies.items()
+            for draw in range(proxy.draws)
+        }
