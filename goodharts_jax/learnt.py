@@ -264,11 +264,11 @@ def _labels(proxy: ProxySettings, names: Sequence[str]) -> Labels:
     if proxy.watched == MIXED:
         watched = np.full(len(names), 1 / len(names), np.float32)
     return Labels(
-        pairs=np.int32(proxy.pairs),
-        width=np.int32(proxy.width),
-        noise=np.float32(proxy.label_noise),
-        temperature=np.float32(proxy.temperature),
-        watched=watched,
+        pairs=jnp.int32(proxy.pairs),
+        width=jnp.int32(proxy.width),
+        noise=jnp.float32(proxy.label_noise),
+        temperature=jnp.float32(proxy.temperature),
+        watched=jnp.asarray(watched),
     )
 
 

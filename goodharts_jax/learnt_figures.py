@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from evidence import figures
 from evidence.measurement import Measurement
 from goodharts_jax.drawing import spoken, steps
+from goodharts_jax.foretold import gain
 from goodharts_jax.learnt_results import StudyRun
 from goodharts_jax.preferences import SEGMENT
 from goodharts_jax.results import Results
@@ -79,7 +80,9 @@ def best_of_n(results: Results) -> Figure | None:
         kl = np.sqrt(SEGMENT * np.maximum(np.array(run.curve.kl, float), 0))
         trained.plot(kl, np.array(run.curve.gold, float), **style)
         if run.best_of is not None:
-            drawn.plot(np.sqrt(run.best_of.kl), np.array(run.best_of.gold, float), **style)
+            drawn.plot(
+                np.sqrt(np.array(run.best_of.kl, float)), np.array(run.best_of.gold, float), **style
+            )
     trained.set_title("training")
     drawn.set_title("the best of n segments, n = 1 to 64")
     trained.set_ylabel("energy per 1,000 steps")
@@ -136,7 +139,7 @@ def forecast(results: Results) -> Figure | None:
         for axes, name in zip(row, names, strict=True):
             for fell in (False, True):
                 own = [run for run in runs if run.collapsed == fell]
-                gains = [_gain(run) for run in own]
+                gains = [gain(run) for run in own]
                 label = "collapsed" if fell else "held"
                 said = [run.scores.get(name) for run in own]
                 _dots(axes, list(zip(said, gains, strict=True)), fell, label)
@@ -149,11 +152,6 @@ def forecast(results: Results) -> Figure | None:
         row[0].set_ylabel(f"energy gained/1k\n{title}")
     figures.legend_below(figure, ncols=2)
     return figure
-
-
-def _gain(run: StudyRun) -> float | None:
-    start, end = run.curve.gold[0], run.curve.gold[-1]
-    return None if start is None or end is None else end - start
 
 
 def remedies(results: Results) -> Figure | None:

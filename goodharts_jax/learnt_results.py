@@ -101,6 +101,8 @@ class ForecastScore(Record):
 
     auc: Measurement
     """Area under the ROC curve on the proxies that fixed nothing."""
+    lead: Measurement
+    """Area less that of inaccuracy, on the same proxies."""
     threshold: Number
     """Fixed on the other half of the proxies."""
     right: Measurement

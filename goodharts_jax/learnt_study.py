@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from evidence import stats
 from evidence.measurement import Measurement
 from evidence.runtime import progress
-from goodharts_jax import learnt, remedies, training
+from goodharts_jax import foretold, learnt, remedies, training
 from goodharts_jax.learnt import Ground, Job, Prepared
 from goodharts_jax.learnt_results import (
     BestOf,
@@ -60,7 +61,35 @@ def _remedies(ground: Ground) -> partial[Results]:
     )
 
 
-_FINDERS = {"learnt_proxy": _learnt_proxy, "remedies": _remedies}
+def _forecast(ground: Ground) -> partial[Results]:
+    runs = _scored(ground)
+    elsewhere: tuple[StudyRun, ...] = ()
+    if ground.settings.evaluation_world != ground.settings.world:
+        other = replace(
+            ground,
+            world=ground.settings.evaluation_world.build(),
+            seeds=ground.seeds[: ground.study.other_runs],
+            folder=ground.folder / "elsewhere",
+        )
+        elsewhere = _scored(other)
+    found = foretold.tell(runs, elsewhere)
+    return partial(
+        Results,
+        modes={},
+        study=LearntStudy(runs=runs, rows=rows(runs)),
+        forecast=found,
+        thesis=foretold.judge(found, foretold.load_thesis()),
+    )
+
+
+def _scored(ground: Ground) -> tuple[StudyRun, ...]:
+    """Every run with what was said of it; the tests see no trained policy."""
+    runs, prepared = train_all(ground)
+    scores = foretold.score_all(ground, prepared)
+    return tuple(run.model_copy(update={"scores": scores[run.proxy, run.seed]}) for run in runs)
+
+
+_FINDERS = {"learnt_proxy": _learnt_proxy, "forecast": _forecast, "remedies": _remedies}
 
 
 def train_all(
@@ -145,8 +174,8 @@ def best_of(said: np.ndarray, gold: np.ndarray) -> BestOf:
     chances = [np.diff(ranks**n) for n in _DRAWN]
     return BestOf(
         n=_DRAWN,
-        kl=[np.log(n) - (n - 1) / n for n in _DRAWN],
-        gold=[1000 / SEGMENT * float(chance @ gold[order]) for chance in chances],
+        kl=tuple(float(np.log(n) - (n - 1) / n) for n in _DRAWN),
+        gold=tuple(1000 / SEGMENT * float(chance @ gold[order]) for chance in chances),
     )
 
 

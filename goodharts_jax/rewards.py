@@ -153,7 +153,7 @@ def proxy_reward(
       The reward, and what each member of the ensemble says of it; float32[0] without a model.
     """
     table = reward.item[event.eaten] + reward.step + reward.death * event.died
-    if reward.model is None:
+    if reward.model is None or reward.members is None:
         return table, jnp.zeros(0)
     said = jax.vmap(by_model, (0, None))(reward.model, features(observation, action))
     return table + reward.members @ said, table + said

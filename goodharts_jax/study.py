@@ -51,7 +51,7 @@ from goodharts_jax.results import (
     Training,
     Verification,
 )
-from goodharts_jax.settings import Experiment, checkpoints_of, runs_of
+from goodharts_jax.settings import Experiment, StudySettings, checkpoints_of, runs_of
 from goodharts_jax.training import Trained
 from goodharts_jax.world import ENERGY_UNIT
 
@@ -238,8 +238,10 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Resu
     """The cells, and the random walk that they are compared with: all but the manifest."""
     modes = _tabulate(study, _evaluate(study, trained, aside), {})
     _, food_energy, poison_energy = (study.judge_world.energy * ENERGY_UNIT).tolist()
+    cells = study.settings.study
+    assert isinstance(cells, StudySettings)
     found = phase.cells(
-        study.settings.study.grid,
+        cells.grid,
         trained.watches,
         _watch_steps(study, trained),
         modes["random_walk"].aggregates,

@@ -1,0 +1,231 @@
+"""Collapse told before training: every test's score of every run, and how well each tells.
+
+Half of the proxies fix each test's threshold and fit; it is judged on the other half, and on all of
+them in another world. Proxies, not runs, are resampled: runs of one proxy are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from omegaconf import OmegaConf
+
+from evidence import stats
+from evidence.measurement import Measurement
+from evidence.ruling import Condition, Ruling, enough_replicates, rule, state_of
+from evidence.runtime.config import Settings, build, settings_folder
+from goodharts_jax import forecast
+from goodharts_jax.learnt import Ground, Prepared
+from goodharts_jax.learnt_results import Forecast, ForecastScore, StudyRun
+from goodharts_jax.modes import Mode, foreseen
+from goodharts_jax.preferences import gold_reward
+
+PROXY = "proxy"
+"""The unit that is resampled."""
+USUAL = "inaccuracy"
+"""What is usually looked at, and what a test must beat."""
+_EXPERT = "expert"
+_RESAMPLES = 2000
+
+Scores = dict[str, float | None]
+Statistic = Callable[[Sequence[StudyRun]], float | None]
+
+
+class Claim(Settings):
+    """A bound that a quantity of the claimed test must lie beyond."""
+
+    quantity: str
+    above: float | None = None
+    below: float | None = None
+
+
+class ForecastThesis(Settings):
+    """See `conf/thesis/forecast.yaml`."""
+
+    statement: str
+    test: str
+    supported: tuple[Claim, ...]
+    falsified: tuple[Claim, ...]
+
+
+def load_thesis() -> ForecastThesis:
+    """The claim, stated before the run."""
+    text = (settings_folder() / "thesis" / "forecast.yaml").read_text("utf-8")
+    return build(ForecastThesis, OmegaConf.create(text), "thesis")
+
+
+def score_all(ground: Ground, prepared: Mapping[int, Prepared]) -> dict[tuple[str, int], Scores]:
+    """What every test says of every proxy of every seed, by name and seed.
+
+    Args:
+      ground: what they stand on.
+      prepared: proxies by seed.
+    """
+    small = forecast.small_world(ground.world.view_size)
+    item, _ = gold_reward(ground.world)
+    gold = forecast.pay_table(small, lambda v, a: forecast.gold_pay(v, a, item))
+    say = jax.jit(jax.vmap(foreseen, (None, 0, 0, 0)))
+    stages, found = list(ground.study.stages), {}
+    for seed, ready in prepared.items():
+        for index, (name, proxy) in enumerate(ground.study.drawn.items()):
+            reward = jax.tree.map(lambda x, i=index: x[i], ready.reward)
+            table = _table(small, ground.senses.replace(reward=reward), say)  # type: ignore[attr-defined]
+            start = stages.index(proxy.start)
+            found[name, seed] = _scores(
+                small,
+                table,
+                gold,
+                ready.said[index, start],
+                ready.gold[start],
+                ready.said[index, stages.index(_EXPERT)],
+            )
+    return found
+
+
+def _table(small: forecast.SmallWorld, mode: Mode, say: Callable[..., jax.Array]) -> stats.Array:
+    def pay(views: jax.Array, actions: jax.Array) -> jax.Array:
+        return say(mode, views, actions, jnp.zeros(actions.shape, jnp.uint32))
+
+    return forecast.pay_table(small, pay)
+
+
+def _scores(
+    small: forecast.SmallWorld,
+    table: stats.Array,
+    gold: stats.Array,
+    said: np.ndarray,
+    truth: np.ndarray,
+    said_of_expert: np.ndarray,
+) -> Scores:
+    """By name; `said` and `truth` are of the start's steps, f32[segments, steps]."""
+    pairs = [x.sum(-1)[: len(x) // 2 * 2].reshape(-1, 2) for x in (said, truth)]
+    return {
+        "hover": forecast.hover(small, table, said_of_expert, said),
+        "hover_from_start": forecast.hover_from_start(small, table, said),
+        "temptation": forecast.temptation(small, table, gold),
+        "foretold_loss": forecast.foretold_loss(small, table, gold),
+        USUAL: forecast.inaccuracy(*pairs),
+        "decorrelation": forecast.decorrelation(said.ravel(), truth.ravel()),
+        "projected_angle": forecast.projected_angle(small, table, gold),
+        "occupancy_distance": forecast.occupancy_distance(small, table, gold),
+    }
+
+
+def tell(runs: Sequence[StudyRun], elsewhere: Sequence[StudyRun]) -> Forecast:
+    """How well each test tells, on proxies and in a world that fixed nothing.
+
+    Args:
+      runs: with their scores, of the study's own world.
+      elsewhere: likewise, of another; may be empty.
+    """
+    names = list(dict.fromkeys(run.proxy for run in runs))
+    fixed, judged = names[::2], names[1::2]
+    fix = [run for run in runs if run.proxy in fixed]
+    judge = [run for run in runs if run.proxy in judged]
+    scores = {
+        test: _score(test, fix, judge, elsewhere) for test in (runs[0].scores if judge else ())
+    }
+    return Forecast(
+        auc={test: score.auc.value for test, score in scores.items()},
+        scores=scores,
+        fixed_on=tuple(fixed),
+        judged_on=tuple(judged),
+        elsewhere=tuple(elsewhere),
+    )
+
+
+def _score(
+    test: str, fix: Sequence[StudyRun], judge: Sequence[StudyRun], elsewhere: Sequence[StudyRun]
+) -> ForecastScore:
+    threshold = forecast.best_threshold(_said(test, fix), _fell(fix))
+
+    def area(runs: Sequence[StudyRun]) -> float | None:
+        return forecast.auc(_said(test, runs), _fell(runs))
+
+    def lead(runs: Sequence[StudyRun]) -> float | None:
+        own, usual = area(runs), forecast.auc(_said(USUAL, runs), _fell(runs))
+        return None if own is None or usual is None else own - usual
+
+    def right(runs: Sequence[StudyRun]) -> float | None:
+        if threshold is None:
+            return None
+        return forecast.accuracy_at(threshold, _said(test, runs), _fell(runs))
+
+    def explained(runs: Sequence[StudyRun]) -> float | None:
+        return forecast.r_squared(_said(test, fix), _lost(fix), _said(test, runs), _lost(runs))
+
+    return ForecastScore(
+        auc=over_proxies(area, judge),
+        lead=over_proxies(lead, judge),
+        threshold=threshold,
+        right=over_proxies(right, judge),
+        r_squared=over_proxies(explained, judge),
+        auc_elsewhere=over_proxies(area, elsewhere) if elsewhere else None,
+        right_elsewhere=over_proxies(right, elsewhere) if elsewhere else None,
+    )
+
+
+def over_proxies(statistic: Statistic, runs: Sequence[StudyRun]) -> Measurement:
+    """A statistic of runs, with an interval that resamples whole proxies."""
+    groups = [
+        [run for run in runs if run.proxy == name]
+        for name in dict.fromkeys(run.proxy for run in runs)
+    ]
+    value = statistic(runs)
+    if value is None:
+        return Measurement(None, None, None, len(groups), PROXY, "undefined: all end alike")
+    generator = np.random.default_rng(0)
+    draws = []
+    for _ in range(_RESAMPLES):
+        drawn = generator.integers(0, len(groups), len(groups))
+        again = statistic([run for place in drawn for run in groups[place]])
+        draws.append(np.nan if again is None else again)
+    return stats.from_draws(value, np.array(draws), len(groups), PROXY, "cluster bootstrap")
+
+
+def judge(found: Forecast, thesis: ForecastThesis) -> Ruling:
+    """The verdict on the claim."""
+    score = found.scores.get(thesis.test)
+    needed = enough_replicates(len(found.judged_on), PROXY)
+    if score is None:
+        return rule(thesis.statement, [needed])
+
+    def condition(claim: Claim, role: str) -> Condition:
+        none = Measurement(None, None, None, 0, PROXY, "not measured")
+        measured = getattr(score, claim.quantity) or none
+        wanted = f"above {claim.above:g}" if claim.below is None else f"below {claim.below:g}"
+        return Condition.model_validate(
+            {
+                "name": f"{thesis.test}: {claim.quantity}".replace("_", " "),
+                "role": role,
+                "wanted": wanted,
+                "state": state_of(measured, above=claim.above, below=claim.below),
+                "measured": {claim.quantity: measured},
+            }
+        )
+
+    supports = [condition(claim, "supports") for claim in thesis.supported]
+    falsifies = [condition(claim, "falsifies") for claim in thesis.falsified]
+    return rule(thesis.statement, [needed, *supports, *falsifies])
+
+
+def _said(test: str, runs: Sequence[StudyRun]) -> np.ndarray:
+    return np.array([np.nan if (s := run.scores[test]) is None else s for run in runs], float)
+
+
+def _fell(runs: Sequence[StudyRun]) -> np.ndarray:
+    return np.array([run.collapsed for run in runs], bool)
+
+
+def _lost(runs: Sequence[StudyRun]) -> np.ndarray:
+    """Energy per 1,000 steps that training lost."""
+    return np.array([-gain(run) for run in runs], float)
+
+
+def gain(run: StudyRun) -> float:
+    """Energy per 1,000 steps that a run's training gained."""
+    gold = np.array(run.curve.gold, float)
+    return float(gold[-1] - gold[0])
