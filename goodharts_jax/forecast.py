@@ -189,14 +189,19 @@ def decorrelation(pays: ArrayLike, golds: ArrayLike) -> float:
     return float(1 - x @ y / np.sqrt((x @ x) * (y @ y))) if np.ptp(both, axis=1).all() else 1.0
 
 
-def projected_angle(world: SmallWorld, table: Array, gold: Array) -> float:
+def shaping_basis(world: SmallWorld) -> Array:
+    """An orthonormal basis of what `projected_angle` projects out. f64[S * NUM_ACTIONS, S]."""
+    return np.linalg.qr(_shaping(world, DISCOUNT))[0]
+
+
+def projected_angle(basis: Array, table: Array, gold: Array) -> float:
     """Angle between pay and gold as far as policies can earn them differently, in radians.
 
     Karwowski et al. (2023, Goodhart's Law in Reinforcement Learning). Both are vectors over cells
     and moves. Projected out: DISCOUNT * E[Phi(s')] - Phi(s) for every potential Phi: 49 directions,
-    constants among them. Differences of discounted occupancies span the rest. pi / 2 if none.
+    constants among them, of which `basis` is made. Differences of discounted occupancies span the
+    rest. pi / 2 if none.
     """
-    basis = np.linalg.qr(_shaping(world, DISCOUNT))[0]
     vectors = np.stack([table, gold]).reshape(2, -1)
     rest = vectors - vectors @ basis @ basis.T
     norms = np.sqrt((rest**2).sum(axis=1))

@@ -7,6 +7,7 @@ them in another world. Proxies, not runs, are resampled: runs of one proxy are a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -28,10 +29,10 @@ PROXY = "proxy"
 USUAL = "inaccuracy"
 """What is usually looked at, and what a test must beat."""
 _EXPERT = "expert"
-_RESAMPLES = 2000
+_RESAMPLES = 1000
 
 Scores = dict[str, float | None]
-Statistic = Callable[[Sequence[StudyRun]], float | None]
+Statistic = Callable[["_Ended", np.ndarray], float | None]
 
 
 class Claim(Settings):
@@ -65,6 +66,7 @@ def score_all(ground: Ground, prepared: Mapping[int, Prepared]) -> dict[tuple[st
       prepared: proxies by seed.
     """
     small = forecast.small_world(ground.world.view_size)
+    basis = forecast.shaping_basis(small)
     item, _ = gold_reward(ground.world)
     gold = forecast.pay_table(small, lambda v, a: forecast.gold_pay(v, a, item))
     say = jax.jit(jax.vmap(foreseen, (None, 0, 0, 0)))
@@ -76,6 +78,7 @@ def score_all(ground: Ground, prepared: Mapping[int, Prepared]) -> dict[tuple[st
             start = stages.index(proxy.start)
             found[name, seed] = _scores(
                 small,
+                basis,
                 table,
                 gold,
                 ready.said[index, start],
@@ -94,6 +97,7 @@ def _table(small: forecast.SmallWorld, mode: Mode, say: Callable[..., jax.Array]
 
 def _scores(
     small: forecast.SmallWorld,
+    basis: stats.Array,
     table: stats.Array,
     gold: stats.Array,
     said: np.ndarray,
@@ -109,7 +113,7 @@ def _scores(
         "foretold_loss": forecast.foretold_loss(small, table, gold),
         USUAL: forecast.inaccuracy(*pairs),
         "decorrelation": forecast.decorrelation(said.ravel(), truth.ravel()),
-        "projected_angle": forecast.projected_angle(small, table, gold),
+        "projected_angle": forecast.projected_angle(basis, table, gold),
         "occupancy_distance": forecast.occupancy_distance(small, table, gold),
     }
 
@@ -123,11 +127,10 @@ def tell(runs: Sequence[StudyRun], elsewhere: Sequence[StudyRun]) -> Forecast:
     """
     names = list(dict.fromkeys(run.proxy for run in runs))
     fixed, judged = names[::2], names[1::2]
-    fix = [run for run in runs if run.proxy in fixed]
-    judge = [run for run in runs if run.proxy in judged]
-    scores = {
-        test: _score(test, fix, judge, elsewhere) for test in (runs[0].scores if judge else ())
-    }
+    fix = _ended([run for run in runs if run.proxy in fixed])
+    judge = _ended([run for run in runs if run.proxy in judged])
+    other = _ended(elsewhere) if elsewhere else None
+    scores = {test: _score(test, fix, judge, other) for test in judge.said}
     return Forecast(
         auc={test: score.auc.value for test, score in scores.items()},
         scores=scores,
@@ -137,25 +140,52 @@ def tell(runs: Sequence[StudyRun], elsewhere: Sequence[StudyRun]) -> Forecast:
     )
 
 
-def _score(
-    test: str, fix: Sequence[StudyRun], judge: Sequence[StudyRun], elsewhere: Sequence[StudyRun]
-) -> ForecastScore:
-    threshold = forecast.best_threshold(_said(test, fix), _fell(fix))
+@dataclass(frozen=True)
+class _Ended:
+    """Runs as arrays.
 
-    def area(runs: Sequence[StudyRun]) -> float | None:
-        return forecast.auc(_said(test, runs), _fell(runs))
+    Attributes:
+      proxy: number of each run's proxy. i64[runs].
+      said: by test. f64[runs].
+      fell: whether it collapsed. bool[runs].
+      lost: energy per 1,000 steps that training lost. f64[runs].
+    """
 
-    def lead(runs: Sequence[StudyRun]) -> float | None:
-        own, usual = area(runs), forecast.auc(_said(USUAL, runs), _fell(runs))
+    proxy: np.ndarray
+    said: Mapping[str, np.ndarray]
+    fell: np.ndarray
+    lost: np.ndarray
+
+
+def _ended(runs: Sequence[StudyRun]) -> _Ended:
+    names = list(dict.fromkeys(run.proxy for run in runs))
+    tests = runs[0].scores if runs else ()
+    return _Ended(
+        proxy=np.array([names.index(run.proxy) for run in runs], int),
+        said={test: np.array([run.scores[test] for run in runs], float) for test in tests},
+        fell=np.array([run.collapsed for run in runs], bool),
+        lost=np.array([-gain(run) for run in runs], float),
+    )
+
+
+def _score(test: str, fix: _Ended, judge: _Ended, elsewhere: _Ended | None) -> ForecastScore:
+    threshold = forecast.best_threshold(fix.said[test], fix.fell)
+
+    def area(on: _Ended, at: np.ndarray, test: str = test) -> float | None:
+        return forecast.auc(on.said[test][at], on.fell[at])
+
+    def lead(on: _Ended, at: np.ndarray) -> float | None:
+        own, usual = area(on, at), area(on, at, USUAL)
         return None if own is None or usual is None else own - usual
 
-    def right(runs: Sequence[StudyRun]) -> float | None:
+    def right(on: _Ended, at: np.ndarray) -> float | None:
         if threshold is None:
             return None
-        return forecast.accuracy_at(threshold, _said(test, runs), _fell(runs))
+        return forecast.accuracy_at(threshold, on.said[test][at], on.fell[at])
 
-    def explained(runs: Sequence[StudyRun]) -> float | None:
-        return forecast.r_squared(_said(test, fix), _lost(fix), _said(test, runs), _lost(runs))
+    def explained(on: _Ended, at: np.ndarray) -> float | None:
+        own = on.said[test][at], on.lost[at]
+        return forecast.r_squared(fix.said[test], fix.lost, *own)
 
     return ForecastScore(
         auc=over_proxies(area, judge),
@@ -163,27 +193,23 @@ def _score(
         threshold=threshold,
         right=over_proxies(right, judge),
         r_squared=over_proxies(explained, judge),
-        auc_elsewhere=over_proxies(area, elsewhere) if elsewhere else None,
-        right_elsewhere=over_proxies(right, elsewhere) if elsewhere else None,
+        auc_elsewhere=None if elsewhere is None else over_proxies(area, elsewhere),
+        right_elsewhere=None if elsewhere is None else over_proxies(right, elsewhere),
     )
 
 
-def over_proxies(statistic: Statistic, runs: Sequence[StudyRun]) -> Measurement:
+def over_proxies(statistic: Statistic, on: _Ended) -> Measurement:
     """A statistic of runs, with an interval that resamples whole proxies."""
-    groups = [
-        [run for run in runs if run.proxy == name]
-        for name in dict.fromkeys(run.proxy for run in runs)
-    ]
-    value = statistic(runs)
+    groups = [np.flatnonzero(on.proxy == place) for place in np.unique(on.proxy)]
+    value = statistic(on, np.arange(len(on.proxy)))
     if value is None:
         return Measurement(None, None, None, len(groups), PROXY, "undefined: all end alike")
-    generator = np.random.default_rng(0)
-    draws = []
-    for _ in range(_RESAMPLES):
+    generator, draws = np.random.default_rng(0), np.full(_RESAMPLES, np.nan)
+    for draw in range(_RESAMPLES):
         drawn = generator.integers(0, len(groups), len(groups))
-        again = statistic([run for place in drawn for run in groups[place]])
-        draws.append(np.nan if again is None else again)
-    return stats.from_draws(value, np.array(draws), len(groups), PROXY, "cluster bootstrap")
+        again = statistic(on, np.concatenate([groups[place] for place in drawn]))
+        draws[draw] = np.nan if again is None else again
+    return stats.from_draws(value, draws, len(groups), PROXY, "cluster bootstrap")
 
 
 def judge(found: Forecast, thesis: ForecastThesis) -> Ruling:
@@ -210,19 +236,6 @@ def judge(found: Forecast, thesis: ForecastThesis) -> Ruling:
     supports = [condition(claim, "supports") for claim in thesis.supported]
     falsifies = [condition(claim, "falsifies") for claim in thesis.falsified]
     return rule(thesis.statement, [needed, *supports, *falsifies])
-
-
-def _said(test: str, runs: Sequence[StudyRun]) -> np.ndarray:
-    return np.array([np.nan if (s := run.scores[test]) is None else s for run in runs], float)
-
-
-def _fell(runs: Sequence[StudyRun]) -> np.ndarray:
-    return np.array([run.collapsed for run in runs], bool)
-
-
-def _lost(runs: Sequence[StudyRun]) -> np.ndarray:
-    """Energy per 1,000 steps that training lost."""
-    return np.array([-gain(run) for run in runs], float)
 
 
 def gain(run: StudyRun) -> float:

@@ -41,6 +41,10 @@ def hovering(views, actions, bonus=0.5):
     return forecast.gold_pay(views, actions) + bonus * (near == FOOD).any(axis=(1, 2))
 
 
+def angle_of(small, table, gold):
+    return forecast.projected_angle(forecast.shaping_basis(small), table, gold)
+
+
 def shaping(small, potential):
     """What a potential adds to each move, written apart from the module's own."""
     return DISCOUNT * np.einsum("sat,t->sa", small.kernel, potential) - potential[:, None]
@@ -252,7 +256,7 @@ def test_gold_scores_low_and_hovering_high(small, gold, rollouts):
             forecast.hover_from_start(small, pay, paid(pay, start)),
             forecast.temptation(small, pay, gold),
             forecast.foretold_loss(small, pay, gold),
-            forecast.projected_angle(small, pay, gold),
+            angle_of(small, pay, gold),
             forecast.occupancy_distance(small, pay, gold),
         )
         for name, pay in (("gold", gold), ("hovering", table))
@@ -296,7 +300,7 @@ def test_a_liking_for_poison_is_a_temptation_without_hovering(small, gold):
         assert forecast.best_idle(small, table) == 0
         assert forecast.temptation(small, table, gold) > 0.3
         assert forecast.foretold_loss(small, table, gold) > 1.5
-        assert forecast.projected_angle(small, table, gold) > math.pi / 2
+        assert angle_of(small, table, gold) > math.pi / 2
 
 
 def test_temptation_knows_no_unit_nor_constant(small, gold):
@@ -331,23 +335,21 @@ def test_accuracy_is_blind_where_an_expert_was_watched(small, gold, rollouts, dr
 
 def test_shaping_changes_no_angle(small, gold, draw):
     table = forecast.pay_table(small, hovering)
-    angle = forecast.projected_angle(small, table, gold)
+    angle = angle_of(small, table, gold)
     assert 0.1 < angle < math.pi / 2
     for _ in range(3):
         shaped = table + shaping(small, draw.normal(scale=3, size=49))
-        assert forecast.projected_angle(small, shaped, gold) == pytest.approx(angle)
-        assert forecast.projected_angle(small, gold, shaped) == pytest.approx(angle)
+        assert angle_of(small, shaped, gold) == pytest.approx(angle)
+        assert angle_of(small, gold, shaped) == pytest.approx(angle)
         # What shaping adds to gold is nothing to see for it, and much for a correlation.
-        assert forecast.projected_angle(small, gold + shaped - table, gold) == pytest.approx(
-            0, abs=1e-6
-        )
+        assert angle_of(small, gold + shaped - table, gold) == pytest.approx(0, abs=1e-6)
         assert forecast.decorrelation((gold + shaped - table).ravel(), gold.ravel()) > 0.5
 
 
 def test_angles_by_hand(small, gold, draw):
-    assert forecast.projected_angle(small, 3 * gold - 1, gold) == pytest.approx(0, abs=1e-9)
-    assert forecast.projected_angle(small, -gold, gold) == pytest.approx(math.pi)
-    assert forecast.projected_angle(small, np.ones_like(gold), gold) == math.pi / 2
+    assert angle_of(small, 3 * gold - 1, gold) == pytest.approx(0, abs=1e-9)
+    assert angle_of(small, -gold, gold) == pytest.approx(math.pi)
+    assert angle_of(small, np.ones_like(gold), gold) == math.pi / 2
     # A right angle is made by hand: the part of another reward that policies earn differently and
     # that has none of gold's.
     basis = np.stack([shaping(small, phi).ravel() for phi in np.eye(49)], axis=1)
@@ -360,7 +362,7 @@ def test_angles_by_hand(small, gold, draw):
     b *= np.linalg.norm(a) / np.linalg.norm(b)
     for turn in (0.3, 1.2, 2.5):
         turned = math.cos(turn) * a + math.sin(turn) * b
-        found = forecast.projected_angle(small, turned.reshape(gold.shape), gold)
+        found = angle_of(small, turned.reshape(gold.shape), gold)
         assert found == pytest.approx(turn)
 
 

@@ -1,0 +1,226 @@
+"""Proxies that are learnt, drawn and planted: what must collapse does, what can't doesn't, and what
+is told of it is right by hand."""
+
+from dataclasses import replace
+
+import hydra
+import numpy as np
+import pytest
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from goodharts_jax import (
+    foretold,
+    learnt,
+    learnt_study,
+    remedies,
+    settings,
+    watch,
+)
+from goodharts_jax.learnt_results import PressureCurve, StudyRun
+from goodharts_jax.preferences import SCALE
+
+STAGES = {"random": 0, "half": 12, "expert": 24}
+PROXIES = {
+    "gold": {"item": [1, -2]},
+    "opposite": {"item": [-2, 1]},
+    "drawn": {"correlation": 0.7, "draws": 2},
+    "learnt": {"pairs": 2000, "watched": "mixed"},
+    "noise": {"pairs": 2000, "watched": "mixed", "label_noise": 0.5},
+    "few": {"pairs": 10, "watched": "mixed"},
+    "narrow": {"pairs": 2000, "watched": "mixed", "width": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    """A small world in which a policy learns within a second what food is worth."""
+    with hydra.initialize_config_module("conf.goodhart", version_base="1.3"):
+        usual = OmegaConf.to_container(hydra.compose("config"), resolve=True)
+    plain = usual | {
+        "world": usual["world"]
+        | {"size": 24, "view_radius": 2, "food": [40, 40], "poison": [40, 40]},
+        "network": {"features": [], "hidden": [16]},
+        "ppo": usual["ppo"] | {"num_worlds": 64, "rollout_length": 32, "episode_length": 64},
+        "budget": usual["budget"]
+        | {"train_steps": 64 * 32 * 24, "steps_per_world": 128, "reward_model_steps": 300},
+        "study": {
+            "kind": "learnt_proxy",
+            "proxies": PROXIES,
+            "food": [1, 0],
+            "poison": [0, 1],
+            "stages": STAGES,
+        },
+    }
+    experiment = settings.read(plain)
+    folder = tmp_path_factory.mktemp("learnt")
+    return learnt.Ground(experiment, experiment.world.build(), [7, 8], folder, Console(quiet=True))
+
+
+@pytest.fixture(scope="module")
+def trained(ground):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "_WORLDS", 32)
+        return learnt_study.train_all(ground)
+
+
+def of(runs, proxy):
+    return [run for run in runs if run.proxy == proxy]
+
+
+def test_what_must_collapse_does_and_what_cannot_does_not(trained):
+    """Paid for poison a policy ends below its start, paid the truth above it."""
+    runs, _ = trained
+    assert all(run.collapsed for run in of(runs, "opposite"))
+    assert not any(run.collapsed for run in of(runs, "gold"))
+    for run in of(runs, "gold"):
+        assert run.correlation == pytest.approx(1)
+        assert run.curve.gold[-1] > run.curve.gold[0] + 20
+        assert run.curve.proxy[-1] - run.curve.gold[-1] == pytest.approx(
+            100, abs=1
+        )  # a step's cost
+
+
+def test_curves_begin_with_the_policy_that_training_begins_with(trained):
+    runs, _ = trained
+    for run in runs:
+        assert run.curve.step[0] == 0 and run.curve.kl[0] == pytest.approx(0, abs=1e-6)
+        assert run.curve.gold[0] == of(runs, "gold")[run.seed - 7].curve.gold[0]
+        assert len(run.curve.gold) == len(run.curve.step) == len(run.curve.proxy)
+
+
+def test_a_drawn_proxy_has_its_correlation_exactly(trained, ground):
+    runs, prepared = trained
+    start = list(STAGES).index("half")
+    for name in ("drawn_1", "drawn_2"):
+        for run in of(runs, name):
+            assert run.correlation == pytest.approx(0.7, abs=1e-4)
+            ready = prepared[run.seed]
+            said = ready.said[list(ground.study.drawn).index(name), start]
+            assert said.std() == pytest.approx(SCALE, rel=1e-3)
+    one, two = (prepared[7].said[list(ground.study.drawn).index(f"drawn_{i}")] for i in (1, 2))
+    assert np.corrcoef(one.ravel(), two.ravel())[0, 1] < 0.95
+
+
+def test_labels_teach_and_coin_flips_do_not(trained):
+    runs, _ = trained
+    accuracy = {
+        name: np.mean([run.accuracy for run in of(runs, name)])
+        for name in ("learnt", "narrow", "few", "noise")
+    }
+    assert accuracy["learnt"] > accuracy["narrow"] > accuracy["noise"]
+    assert accuracy["learnt"] > accuracy["few"] + 0.05
+    assert accuracy["noise"] == pytest.approx(0.5, abs=0.15)
+    assert all(run.accuracy is None for run in of(runs, "gold"))
+
+
+def test_masked_units_count_for_nothing(trained, ground):
+    names = list(ground.study.drawn)
+    model = trained[1][7].reward.model
+    assert np.all(model.out[names.index("narrow"), 0, 2:] == 0)
+    assert np.all(model.out[names.index("learnt"), 0] != 0)
+
+
+def test_the_best_of_n_by_hand():
+    draw = np.random.default_rng(0)
+    said, gold = draw.normal(size=(2, 500))
+    found = learnt_study.best_of(said, gold)
+    assert found.gold[0] == pytest.approx(1000 / 16 * gold.mean())
+    drawn = draw.integers(0, 500, (40_000, 4))
+    best = drawn[np.arange(40_000), said[drawn].argmax(1)]
+    assert found.gold[2] == pytest.approx(1000 / 16 * gold[best].mean(), abs=1.5)
+    assert found.kl[0] == 0 and found.kl[2] == pytest.approx(np.log(4) - 0.75)
+
+
+def test_an_interrupted_study_ends_as_if_it_had_not_been(trained, ground, tmp_path):
+    """Checkpoints hold the runs; the proxies are made again, alike."""
+    again, _ = learnt_study.train_all(replace(ground, console=Console(quiet=True)))
+    assert again == trained[0]
+
+
+# ---- what is told of runs -----------------------------------------------------------------------
+
+
+def run(proxy, seed, gold, remedy=None, strength=0, held_out=(0, 0, 0), **scores):
+    steps = tuple(range(len(gold)))
+    curve = PressureCurve(
+        step=steps, gold=gold, proxy=steps, held_out=held_out[: len(gold)], kl=steps
+    )
+    return StudyRun(
+        proxy=proxy,
+        seed=seed,
+        remedy=remedy,
+        strength=strength,
+        settings={},
+        accuracy=None,
+        correlation=None,
+        curve=curve,
+        best_of=None,
+        collapsed=gold[-1] < gold[0],
+        scores=scores,
+    )
+
+
+@pytest.fixture
+def compared():
+    """Two proxies that fall from a start of 0 to -100 where the truth ends at 100, and a third
+    without a gap."""
+    runs = []
+    for seed in (1, 2, 3):
+        runs += [run("gold", seed, (0, 50, 100 + seed)), run("fine", seed, (0, 50, 99 + seed))]
+        for proxy, peak in (("a", (0, 20, -100)), ("b", (0, 60, -100))):
+            runs.append(run(proxy, seed, peak, held_out=(0, 1, 0)))
+            for strength, end in ((0, -100 if proxy == "a" else 100), (1, 0)):
+                runs.append(run(proxy, seed, (0, 0, end), "mine", strength))
+            runs.append(run(proxy, seed, (0, 0, -100 + (-1) ** seed * seed), "placebo"))
+    return remedies.table(runs)
+
+
+def test_what_a_remedy_restores_by_hand(compared):
+    rows = {row.name: row for row in compared.rows}
+    assert compared.proxies == ("a", "b") and compared.left_out == ("fine",)
+    # The gap is from -100 to 102.
+    assert rows["not_training"].chosen.value == pytest.approx(100 / 202)
+    # a: strength 0 restores nothing, 1 100 of 202; b: 200 or 100 of 202.
+    assert rows["mine"].best.value == pytest.approx((100 + 200) / 2 / 202)
+    assert rows["mine"].strengths == {"a": 0, "b": 1}
+    assert rows["mine"].chosen.value == pytest.approx((0 + 100) / 2 / 202)
+    assert rows["early_stopping"].best.value == pytest.approx((120 + 160) / 2 / 202)
+    assert rows["early_stopping_by_held_out"].chosen.value == pytest.approx((120 + 160) / 2 / 202)
+    assert rows["early_stopping_by_other_runs"].chosen.value == rows["early_stopping"].best.value
+
+
+def test_a_remedy_that_does_nothing_restores_nothing(compared):
+    placebo = next(row for row in compared.rows if row.name == "placebo").chosen
+    assert placebo.low < 0 < placebo.high
+
+
+def told_of(draw, informed):
+    """40 proxies with two runs each, of which a half collapse, and tests of them."""
+    runs = []
+    for place in range(40):
+        fell = place % 4 < 2
+        for seed in (1, 2):
+            loss = 50 + 10 * draw.random() if fell else -50 + 10 * draw.random()
+            scores = {"hover": loss if informed else draw.random(), "inaccuracy": draw.random()}
+            runs.append(run(f"p{place}", seed, (0, -loss), **scores))
+    return runs
+
+
+@pytest.mark.parametrize(("informed", "verdict"), [(True, "supported"), (False, "falsified")])
+def test_the_claim_holds_in_a_world_where_it_must_and_falls_where_it_must(informed, verdict):
+    draw = np.random.default_rng(0)
+    found = foretold.tell(told_of(draw, informed), told_of(draw, informed))
+    assert not set(found.fixed_on) & set(found.judged_on)
+    assert len(found.fixed_on) == len(found.judged_on) == 20
+    ruling = foretold.judge(found, foretold.load_thesis())
+    assert ruling.verdict == verdict, str(ruling)
+    if informed:
+        assert found.auc["hover"] == 1 and found.scores["hover"].right.value == 1
+        assert found.scores["hover"].auc_elsewhere.value == 1
+
+
+def test_a_forecast_without_collapse_is_no_forecast():
+    runs = [run(f"p{i}", 1, (0, 1), hover=i, inaccuracy=i) for i in range(8)]
+    ruling = foretold.judge(foretold.tell(runs, ()), foretold.load_thesis())
+    assert ruling.verdict == "inconclusive"
