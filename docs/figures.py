@@ -18,11 +18,15 @@ from docs.kept import RESULTS
 from evidence import figures
 
 FOLDER = Path(__file__).parent / "figures"
-# By figure: the wing that draws it, and the kept results that it is drawn from.
+# By file: the wing that draws it, the kept results that it is drawn from, and its name there.
 _DRAWN = {
-    "goodhart_curves": (goodharts_jax.figures, "goodhart"),
-    "phase_diagram": (goodharts_jax.figures, "phase_diagram"),
-    "ku_bku": (kubku.figures, "kubku"),
+    "goodhart_curves": (goodharts_jax.figures, "goodhart", "goodhart_curves"),
+    "phase_diagram": (goodharts_jax.figures, "phase_diagram", "phase_diagram"),
+    "learnt_proxies": (goodharts_jax.figures, "learnt_proxy", "proxies"),
+    "best_of_n": (goodharts_jax.figures, "learnt_proxy", "best_of_n"),
+    "forecast": (goodharts_jax.figures, "forecast", "forecast"),
+    "remedies": (goodharts_jax.figures, "remedies", "remedies"),
+    "ku_bku": (kubku.figures, "kubku", "ku_bku"),
 }
 # The modes that the README shows.
 _SHOWN = ("ground_truth", "proxy")
@@ -30,17 +34,17 @@ _SHOWN = ("ground_truth", "proxy")
 
 def main() -> None:
     """Draw them all."""
-    for name, (wing, folder) in _DRAWN.items():
-        _keep(name, wing.draw(evidence.load(RESULTS / folder))[name])
+    for file, (wing, folder, name) in _DRAWN.items():
+        _keep(file, wing.draw(evidence.load(RESULTS / folder))[name])
     results = goodharts_jax.results.Results.load(RESULTS / "goodhart")
     shown = {name: results.goodhart_curves[name] for name in _SHOWN}
     drawn = goodharts_jax.figures.draw(results.model_copy(update={"goodhart_curves": shown}))
     _keep("goodhart_two_curves", drawn["goodhart_curves"])
 
 
-def _keep(name: str, drawn: Figure) -> None:
+def _keep(file: str, drawn: Figure) -> None:
     with TemporaryDirectory() as scratch:
-        (*_, picture) = figures.save(drawn, scratch, name)
+        (*_, picture) = figures.save(drawn, scratch, file)
         (FOLDER / picture.name).write_bytes(picture.read_bytes())
 
 

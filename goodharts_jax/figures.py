@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from evidence import figures
+from goodharts_jax import learnt_figures
 from goodharts_jax.drawing import (
     PERCENT,
     bars,
@@ -46,7 +47,8 @@ def draw(results: Results, *, full: bool = True) -> dict[str, Figure]:
     """
     drawn = {}
     with figures.style():
-        for name, (function, always) in _FIGURES.items():
+        of_modes = {} if results.study is not None else _FIGURES
+        for name, (function, always) in (of_modes | _OF_PROXIES).items():
             if (full or always) and (figure := function(results)) is not None:
                 drawn[name] = figure
     return drawn
@@ -283,4 +285,7 @@ _FIGURES: dict[str, tuple[Callable[[Results], Figure | None], bool]] = {
     "phase_pressure": (phase_pressure, False),
     "reward_correlation": (reward_correlation, False),
     "directions": (directions, False),
+}
+_OF_PROXIES: dict[str, tuple[Callable[[Results], Figure | None], bool]] = {
+    name: (function, True) for name, function in learnt_figures.FIGURES.items()
 }

@@ -105,7 +105,8 @@ def _scores(
     said_of_expert: np.ndarray,
 ) -> Scores:
     """By name; `said` and `truth` are of the start's steps, f32[segments, steps]."""
-    pairs = [x.sum(-1)[: len(x) // 2 * 2].reshape(-1, 2) for x in (said, truth)]
+    # Rounded, so that what is equal in energy is a tie, whatever the order of its summands.
+    pairs = [x.sum(-1)[: len(x) // 2 * 2].reshape(-1, 2).round(3) for x in (said, truth)]
     return {
         "hover": forecast.hover(small, table, said_of_expert, said),
         "hover_from_start": forecast.hover_from_start(small, table, said),

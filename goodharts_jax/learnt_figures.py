@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -182,7 +182,7 @@ def _bar(axes: Axes, place: float, measured: Measurement, index: int, label: str
         axes.plot([measured.low, measured.high], [place] * 2, color=style["color"], linewidth=1.2)
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "proxies": proxies,
     "best_of_n": best_of_n,
     "accuracy_tells": accuracy_tells,

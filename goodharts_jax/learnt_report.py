@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from evidence import figures, pages
+from evidence import pages
 from evidence.measurement import Measurement
 from goodharts_jax.drawing import spoken
-from goodharts_jax.learnt_figures import FIGURES
 from goodharts_jax.results import Results
 
 
@@ -33,17 +31,10 @@ class Tabled:
     rows: Sequence[Sequence[str]]
 
 
-def draw(results: Results) -> dict[str, Figure]:
-    """Every figure that the results have data for, by name."""
-    with figures.style():
-        drawn = {name: function(results) for name, function in FIGURES.items()}
-    return {name: figure for name, figure in drawn.items() if figure is not None}
-
-
 def tables(results: Results) -> list[Tabled]:
     """Every table that the results have data for, the most telling first."""
     found = []
-    if results.remedies is not None:
+    if results.remedies is not None and results.remedies.rows:
         found.append(_remedies(results))
     if results.forecast is not None:
         found.append(_forecast(results))

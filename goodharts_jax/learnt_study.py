@@ -53,11 +53,14 @@ def _learnt_proxy(ground: Ground) -> partial[Results]:
 def _remedies(ground: Ground) -> partial[Results]:
     runs, _ = train_all(ground, remedies.jobs(ground, ground.settings.remedies))
     bare = [run for run in runs if run.remedy is None]
+    found = remedies.table(runs)
+    missing = () if found.proxies else ("No proxy leaves a gap that a remedy could close.",)
     return partial(
         Results,
         modes={},
         study=LearntStudy(runs=runs, rows=rows(bare)),
-        remedies=remedies.table(runs),
+        remedies=found,
+        warnings=missing,
     )
 
 
@@ -141,10 +144,10 @@ def told(ground: Ground, job: Job, ready: Prepared, trained: Trained, place: int
         correlation=correlation(said, truth),
         curve=PressureCurve(
             step=tuple(steps * update for update in updates),
-            gold=gold,
-            proxy=1000 * watch.reward.mean(-1),
-            held_out=1000 * watch.held_out.mean(-1),
-            kl=watch.kl,
+            gold=gold.round(3),
+            proxy=(1000 * watch.reward.mean(-1)).round(3),
+            held_out=(1000 * watch.held_out.mean(-1)).round(3),
+            kl=watch.kl.round(6),
         ),
         best_of=None if job.guard is not None else best_of(said.sum(-1), truth.sum(-1)),
         collapsed=bool(gold[-1] < gold[0]),

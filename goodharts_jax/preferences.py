@@ -36,6 +36,8 @@ _WORLDS = 256
 _HELD_OUT = 8
 """One segment in so many is kept from the models, to test them on."""
 _BATCH, _LEARNING_RATE = 64, 3e-3
+_TIE = 1e-3
+"""Energy; returns that are nearer are equal, but for the order of their summands."""
 _TESTED = 4096
 """Pairs that a model's accuracy is counted on."""
 
@@ -169,7 +171,8 @@ def fit(
     said = jax.vmap(lambda one: _margin(_by(one, mode, pool, tested)))(model)
     truth = _margin(returns[tested])
     right = jnp.mean((said > 0) == (truth > 0), axis=0)
-    return Fitted(model, jnp.sum(right * (truth != 0)) / jnp.sum(truth != 0))
+    told_apart = jnp.abs(truth) > _TIE
+    return Fitted(model, jnp.sum(right * told_apart) / jnp.sum(told_apart))
 
 
 def _pairs(

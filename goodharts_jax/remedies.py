@@ -96,6 +96,9 @@ def table(runs: Sequence[StudyRun]) -> Remedies:
     curves = np.array([[bare[name, seed].curve.gold for seed in seeds] for name in names], float)
     gaps = gold - curves[..., -1]
     wide = [name for name, gap in zip(names, gaps, strict=True) if _is_wide(gap)]
+    left_out = tuple(name for name in names if name not in wide)
+    if not wide:
+        return Remedies(rows=(), proxies=(), left_out=left_out)
     kept = [names.index(name) for name in wide]
     curves, gap = curves[kept], gaps[kept].mean(axis=1)[:, None]
 
@@ -126,11 +129,11 @@ def table(runs: Sequence[StudyRun]) -> Remedies:
         "early_stopping_by_other_runs": share(_where_others_peak(curves))[None],
         "early_stopping_by_held_out": share(_at(curves, held_out.argmax(-1)))[None],
     }
-    every = controls | of_remedies if wide else {}
+    every = controls | of_remedies
     return Remedies(
         rows=tuple(_row(name, shares, wide) for name, shares in every.items()),
         proxies=tuple(wide),
-        left_out=tuple(name for name in names if name not in wide),
+        left_out=left_out,
     )
 
 

@@ -100,7 +100,7 @@ def write(folder: str | Path, *, full: bool = True) -> Path:
         return folder / "report.html"
     results = Results.load(folder)
     if results.study is not None:
-        drawn = learnt_report.draw(results)
+        drawn = draw(results)
         _save_figures(drawn, folder)
         twin = learnt_report.render("proxies.md", results, drawn)
         files.write_text(folder / "report.md", twin)

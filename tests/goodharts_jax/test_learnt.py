@@ -9,16 +9,11 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from goodharts_jax import (
-    foretold,
-    learnt,
-    learnt_study,
-    remedies,
-    settings,
-    watch,
-)
-from goodharts_jax.learnt_results import PressureCurve, StudyRun
+import evidence
+from goodharts_jax import foretold, learnt, learnt_study, remedies, report, settings, watch
+from goodharts_jax.learnt_results import LearntStudy, PressureCurve, StudyRun
 from goodharts_jax.preferences import SCALE
+from goodharts_jax.results import Manifest, Results
 
 STAGES = {"random": 0, "half": 12, "expert": 24}
 PROXIES = {
@@ -224,3 +219,86 @@ def test_a_forecast_without_collapse_is_no_forecast():
     runs = [run(f"p{i}", 1, (0, 1), hover=i, inaccuracy=i) for i in range(8)]
     ruling = foretold.judge(foretold.tell(runs, ()), foretold.load_thesis())
     assert ruling.verdict == "inconclusive"
+
+
+# ---- from settings to a page --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page(ground, trained, tmp_path_factory):
+    """A forecast's folder, of runs that are trained already."""
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "_WORLDS", 32)
+        runs = learnt_study._scored(ground)
+    found = foretold.tell(runs, runs[:4])
+    Results(
+        manifest=Manifest.now(ground.settings, [7, 8], survival_horizon=1, wall_seconds={}),
+        modes={},
+        study=LearntStudy(runs=runs, rows=learnt_study.rows(runs)),
+        forecast=found,
+        thesis=foretold.judge(found, foretold.load_thesis()),
+    ).save(folder)
+    report.write(folder)
+    return folder
+
+
+def test_every_test_scores_every_run(page):
+    results = evidence.load(page)
+    tests = set(results.forecast.scores)
+    assert {"hover", "temptation", "inaccuracy", "projected_angle", "occupancy_distance"} < tests
+    assert all(set(run.scores) == tests for run in results.study.runs)
+    gold, opposite = (of(results.study.runs, name)[0].scores for name in ("gold", "opposite"))
+    assert all(gold[test] <= opposite[test] for test in tests - {"hover", "hover_from_start"})
+    assert gold["inaccuracy"] == 0 and gold["projected_angle"] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_page_has_every_table_and_figure(page):
+    shown, twin = ((page / f"report.{kind}").read_text("utf-8") for kind in ("html", "md"))
+    for text in (shown, twin):
+        assert "told before training" in text and "What proxies come to" in text
+        assert "drawn_1" not in text and "drawn 1" in text
+    for name in ("proxies", "best_of_n", "forecast"):
+        assert f"figures/{name}.png" in twin and (page / "figures" / f"{name}.png").exists()
+
+
+TINY = """# @package _global_
+study:
+  kind: remedies
+  food: [1, 0]
+  poison: [0, 1]
+  stages: {random: 0, half: 2}
+  members: 2
+  proxies:
+    gold: {item: [1, -2]}
+    poisonous: {item: [-2, 1]}
+    learnt: {pairs: 50}
+"""
+MINE = """# @package remedies.mine
+function: remedy_of_mine:halved
+strengths:
+  - {own: 0.5, kl: 0.1, occupancy_chi: 0.1, mean_of: 2}
+"""
+
+
+def test_a_remedy_of_ones_own_stands_beside_the_others(tmp_path, served):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "remedy").mkdir()
+    (tmp_path / "study" / "tiny.yaml").write_text(TINY)
+    (tmp_path / "remedy" / "mine.yaml").write_text(MINE)
+    (tmp_path / "remedy_of_mine.py").write_text(
+        "def halved(proxy, members, strength):\n    return strength * proxy\n"
+    )
+    command = served("experiments.goodhart", tmp_path)
+    small = ["budget=smoke", "ppo.num_worlds=16", "ppo.episode_length=32", "network.hidden=[8]"]
+    small += ["budget.train_steps=2048", "world.size=24", "world.view_radius=2", "runs=1"]
+    small += ["world.food=[40,40]", "world.poison=[40,40]", "budget.reward_model_steps=5"]
+    where = ["--config-dir", str(tmp_path), f"hydra.run.dir={tmp_path / 'out'}"]
+    done = command(*where, "study=tiny", "remedy=[mine,placebo]", *small, folder=tmp_path)
+    results = evidence.load(tmp_path / "out")
+    assert {run.remedy for run in results.study.runs} == {None, "mine", "placebo"}
+    assert len(results.study.runs) == 3 + 2 * 2
+    assert "Page:" in done.stdout
+    nowhere = ["remedy=[mine]", "remedies.mine.function=nowhere:at_all"]
+    done = command(*where, "study=tiny", *nowhere, *small, folder=tmp_path, check=False)
+    assert done.returncode == 2 and "remedies.mine.function=nowhere:at_all" in done.stderr
