@@ -21,17 +21,17 @@ os.environ.setdefault(
 
 # The longest files, which a worker takes whole, come first, so that none is left for the end.
 _LONGEST = (
-    "kubku/test_protocol",
     "goodharts_jax/test_training",
+    "kubku/test_protocol",
     "goodharts_jax/test_command",
-    "kubku/test_command",
     "test_package",
+    "kubku/test_command",
     "goodharts_jax/test_ppo",
-    "kubku/test_grownet_learners",
     "epistemic/test_command",
     "epistemic/test_report",
-    "goodharts_jax/test_world",
+    "kubku/test_grownet_learners",
     "goodharts_jax/test_phase",
+    "goodharts_jax/test_world",
     "goodharts_jax/test_survival",
 )
 
