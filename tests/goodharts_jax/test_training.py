@@ -245,7 +245,7 @@ def test_runs_go_on_until_they_are_level(undisturbed, tmp_path):
     assert asked == list(range(budget, most, CHUNK))  # not before, nor at the end
     trained = [budget, budget + 2 * CHUNK, most]
     for run, updates in enumerate(trained):
-        alone = learn(num_updates=updates)
+        alone = undisturbed if updates == UPDATES else learn(num_updates=updates)
         of_run, of_alone = (
             jax.tree.map(lambda x, run=run: x[run], tree) for tree in (found.states, alone.states)
         )
