@@ -21,12 +21,12 @@ from rich.console import Console
 
 from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import ppo, preferences, training
-from goodharts_jax.learnt_settings import MIXED, LearntSettings, ProxySettings
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode, foreseen, make_mode
 from goodharts_jax.preferences import SCALE, Labels, Pool, gold_reward, told
 from goodharts_jax.rewards import Guard, Reward, RewardModel, by_model, empty_reward
 from goodharts_jax.settings import Experiment
+from goodharts_jax.study_settings import MIXED, LearntSettings, ProxySettings
 from goodharts_jax.training import Trained
 from goodharts_jax.world import World
 

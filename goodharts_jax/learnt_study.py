@@ -21,10 +21,10 @@ from goodharts_jax.learnt_results import (
     ProxyRow,
     StudyRun,
 )
-from goodharts_jax.learnt_settings import LearntSettings
 from goodharts_jax.population import Study
 from goodharts_jax.preferences import SEGMENT
 from goodharts_jax.results import UNIT, Results
+from goodharts_jax.study_settings import LearntSettings
 from goodharts_jax.training import Trained
 
 _DRAWN = (1, 2, 4, 8, 16, 32, 64)

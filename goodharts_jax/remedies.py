@@ -18,10 +18,10 @@ from evidence import stats
 from evidence.measurement import Measurement
 from goodharts_jax.learnt import Ground, Job
 from goodharts_jax.learnt_results import Remedies, RemedyRow, StudyRun
-from goodharts_jax.learnt_settings import GOLD, Remedy, RemedySettings
 from goodharts_jax.preferences import gold_reward
 from goodharts_jax.results import UNIT
 from goodharts_jax.rewards import Function, Guard, no_guard
+from goodharts_jax.study_settings import GOLD, Remedy, RemedySettings
 
 Shares = np.ndarray
 """Share of the gap restored: f64[strengths, proxies, seeds]."""

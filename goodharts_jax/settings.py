@@ -5,7 +5,6 @@ Each class is one folder of `conf/goodhart/`, where every setting is explained.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,24 +18,27 @@ from pydantic import Field, field_validator, model_validator
 
 from evidence.runtime.config import Settings, build
 from goodharts_jax import thesis
-from goodharts_jax.learnt_settings import LearntSettings, Remedy
 from goodharts_jax.modes import Mode, make_mode, stack
 from goodharts_jax.networks import ActorCritic
-from goodharts_jax.phase import FARTHEST, cell_mode
+from goodharts_jax.phase import cell_mode
 from goodharts_jax.ppo import Hyper, Plan, make_hyper
-from goodharts_jax.rewards import REWARD_LIMIT
+from goodharts_jax.study_settings import (
+    Appearance,
+    LearntSettings,
+    NonNegative,
+    Remedy,
+    Runs,
+    Share,
+    StudySettings,
+    Weight,
+)
 from goodharts_jax.world import ENERGY_UNIT, World, make_world
 
 # Bounds beyond which numbers no longer fit what computes with them.
 Count = Annotated[int, Ge(1), Le(2**31 - 1)]
-Runs = Annotated[int, Ge(1), Le(100_000)]
 Items = Annotated[int, Ge(0), Le(2**31 - 1)]
 Energy = Annotated[float, Ge(-1e5), Le(1e5)]
-Weight = Annotated[float, Ge(-REWARD_LIMIT), Le(REWARD_LIMIT)]
-Appearance = Annotated[float, Ge(-1e3), Le(1e3)]
 Positive = Annotated[float, Gt(0), Le(1e6)]
-NonNegative = Annotated[float, Ge(0), Le(1e6)]
-Share = Annotated[float, Ge(0), Le(1)]
 
 
 _CHUNK_STEPS = 1 << 16
@@ -192,31 +194,6 @@ class BudgetSettings(Settings):
     evaluation_worlds: Count
     reward_model_steps: Count = 1500
     steps_per_world: Count
-
-
-class StudySettings(Settings):
-    """See `conf/goodhart/study/`."""
-
-    kind: Literal["modes", "phase_diagram"]
-    thesis_runs: Runs | None = None
-    poison_rewards: tuple[Weight, ...] = ()
-    distances: tuple[Annotated[float, Ge(0), Le(FARTHEST)], ...] = ()
-    noise: Annotated[Appearance, Gt(0)] = 0.25
-
-    @model_validator(mode="after")
-    def _cells(self) -> StudySettings:
-        for name in ("poison_rewards", "distances"):
-            values = getattr(self, name)
-            if self.kind == "phase_diagram" and not values:
-                raise ValueError(f"{name}: a phase diagram needs one at least")
-            if len({f"{value:g}" for value in values}) < len(values):
-                raise ValueError(f"{name}: {list(values)} has one twice")
-        return self
-
-    @property
-    def grid(self) -> list[tuple[float, float]]:
-        """Reward for poison and distance of appearances, of each cell of a phase diagram."""
-        return list(itertools.product(self.poison_rewards, self.distances))
 
 
 class Interestingness(Settings):

@@ -37,7 +37,6 @@ from goodharts_jax import (
     verification,
 )
 from goodharts_jax.evaluation import Candidate, Evaluator
-from goodharts_jax.learnt_settings import LearntSettings
 from goodharts_jax.live import observing
 from goodharts_jax.population import Study
 from goodharts_jax.ppo import History
@@ -52,6 +51,7 @@ from goodharts_jax.results import (
     Verification,
 )
 from goodharts_jax.settings import Experiment, StudySettings, checkpoints_of, runs_of
+from goodharts_jax.study_settings import LearntSettings
 from goodharts_jax.training import Trained
 from goodharts_jax.world import ENERGY_UNIT
 

@@ -80,37 +80,54 @@ def _given(data: Any) -> Any:
 
 
 def _explain(model: type[Settings], at: str, error: Any) -> str:
-    parts = [str(part) for part in error["loc"]]
+    parts, owner = _walk(model, [str(part) for part in error["loc"]])
     place = ".".join([at, *parts] if at else parts)
     if error["type"] == "extra_forbidden":
-        known = _fields(model, parts[:-1])
+        known = _fields(_walk(model, [str(part) for part in error["loc"][:-1]])[1])
         hint = did_you_mean(parts[-1], known)
         return f"{place}: no such setting{hint or ';'} there are {', '.join(known)}"
     if error["type"] == "missing":
         return f"{place}: this setting is missing"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
-        return _at(model, place, parts, message)
+        return _at(owner, place, message)
     return f"{place}={error['input']!r}: {message[0].lower()}{message[1:]}"
 
 
-def _at(model: type[Settings], place: str, parts: list[str], message: str) -> str:
+def _at(owner: Any, place: str, message: str) -> str:
     """What a validator of ours says, with its place: it begins with a setting of its own group, or
     with one in full.
     """
     if message.startswith(place):
         return message
     first = re.match(r"\w+(?=[=: ])", message)
-    within = first is not None and first[0] in _fields(model, parts)
+    within = first is not None and first[0] in _fields(owner)
     return f"{place}.{message}" if within else f"{place}: {message}"
 
 
-def _fields(model: type[Settings], parts: list[str]) -> list[str]:
-    """The settings of the group at a path, none where there is no group."""
+def _walk(model: type[Settings], parts: list[str]) -> tuple[list[str], Any]:
+    """A path as users write it, and the type of what is there.
+
+    Where a group is one of several, told apart by a setting such as `kind`, pydantic's path names
+    which, and a user's doesn't.
+    """
     owner: Any = model
+    place, kinds, by = list[str](), list[Any](), ""
     for part in parts:
+        if kinds:
+            chosen = [k for k in kinds if part in get_args(k.model_fields[by].annotation)]
+            owner, kinds = (chosen or kinds)[0], []
+            continue
+        place.append(part)
         inner = getattr(owner, "model_fields", {}).get(part)
         found = inner.annotation if inner is not None else None
+        if inner is not None and isinstance(inner.discriminator, str):
+            kinds, by = list(get_args(found)), inner.discriminator
         # A setting inside a mapping's values, such as modes.NAME.pays, has their type.
         owner = found if isinstance(found, type) else get_args(found)[-1] if found else owner
+    return place, owner
+
+
+def _fields(owner: Any) -> list[str]:
+    """The settings of a group, none where there is no group."""
     return list(getattr(owner, "model_fields", {}))

@@ -1,13 +1,15 @@
-"""The settings of studies whose proxies are learnt, forecast and mended."""
+"""The settings of studies: of modes, of a phase diagram, and of proxies."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le
 from pydantic import Field, model_validator
 
 from evidence.runtime.config import Settings, did_you_mean
+from goodharts_jax.phase import FARTHEST
 from goodharts_jax.preferences import MOST_PAIRS, WIDEST
 from goodharts_jax.rewards import REWARD_LIMIT
 
@@ -15,7 +17,33 @@ Share = Annotated[float, Ge(0), Le(1)]
 Weight = Annotated[float, Ge(-REWARD_LIMIT), Le(REWARD_LIMIT)]
 Appearance = Annotated[float, Ge(-1e3), Le(1e3)]
 NonNegative = Annotated[float, Ge(0), Le(1e6)]
+Runs = Annotated[int, Ge(1), Le(100_000)]
 MIXED, GOLD = "mixed", "gold"
+
+
+class StudySettings(Settings):
+    """See `conf/goodhart/study/`."""
+
+    kind: Literal["modes", "phase_diagram"]
+    thesis_runs: Runs | None = None
+    poison_rewards: tuple[Weight, ...] = ()
+    distances: tuple[Annotated[float, Ge(0), Le(FARTHEST)], ...] = ()
+    noise: Annotated[Appearance, Gt(0)] = 0.25
+
+    @model_validator(mode="after")
+    def _cells(self) -> StudySettings:
+        for name in ("poison_rewards", "distances"):
+            values = getattr(self, name)
+            if self.kind == "phase_diagram" and not values:
+                raise ValueError(f"{name}: a phase diagram needs one at least")
+            if len({f"{value:g}" for value in values}) < len(values):
+                raise ValueError(f"{name}: {list(values)} has one twice")
+        return self
+
+    @property
+    def grid(self) -> list[tuple[float, float]]:
+        """Reward for poison and distance of appearances, of each cell of a phase diagram."""
+        return list(itertools.product(self.poison_rewards, self.distances))
 
 
 class ProxySettings(Settings):
