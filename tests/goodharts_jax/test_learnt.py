@@ -197,7 +197,7 @@ def told_of(draw, informed):
         fell = place % 4 < 2
         for seed in (1, 2):
             loss = 50 + 10 * draw.random() if fell else -50 + 10 * draw.random()
-            scores = {"hover": loss if informed else draw.random(), "inaccuracy": draw.random()}
+            scores = {"temptation": loss if informed else draw.random(), "inaccuracy": draw.random()}
             runs.append(run(f"p{place}", seed, (0, -loss), **scores))
     return runs
 
@@ -211,12 +211,12 @@ def test_the_claim_holds_in_a_world_where_it_must_and_falls_where_it_must(inform
     ruling = foretold.judge(found, foretold.load_thesis())
     assert ruling.verdict == verdict, str(ruling)
     if informed:
-        assert found.auc["hover"] == 1 and found.scores["hover"].right.value == 1
-        assert found.scores["hover"].auc_elsewhere.value == 1
+        assert found.auc["temptation"] == 1 and found.scores["temptation"].right.value == 1
+        assert found.scores["temptation"].auc_elsewhere.value == 1
 
 
 def test_a_forecast_without_collapse_is_no_forecast():
-    runs = [run(f"p{i}", 1, (0, 1), hover=i, inaccuracy=i) for i in range(8)]
+    runs = [run(f"p{i}", 1, (0, 1), temptation=i, inaccuracy=i) for i in range(8)]
     ruling = foretold.judge(foretold.tell(runs, ()), foretold.load_thesis())
     assert ruling.verdict == "inconclusive"
 
