@@ -78,7 +78,7 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     """
     domains = settings.study.domains
     meant = [settings.domain] if domains is None else [built_in(name) for name in domains]
-    found = _study(settings, [load_domain(each) for each in meant], console)
+    found = study(settings, [load_domain(each) for each in meant], console)
     results = Results(
         manifest=Manifest.now(settings.model_dump(by_alias=True), [settings.seed]),
         thesis=judge(load_thesis(), found),
@@ -89,7 +89,14 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     return results
 
 
-def _study(settings: StudySettings, domains: Sequence[Domain], console: Console) -> Completeness:
+def study(settings: StudySettings, domains: Sequence[Domain], console: Console) -> Completeness:
+    """Every domain's sweep.
+
+    Args:
+      settings: what is drawn and varied.
+      domains: the worlds.
+      console: progress goes there, where it is a terminal.
+    """
     parts = []
     quiet = console.quiet or not console.is_terminal
     steps = len(settings.study.wrong) * len(settings.study.keep)
