@@ -253,6 +253,11 @@ def degrade(
     return graph.with_triples(changed[kept])
 
 
+def mentions(triples: np.ndarray, terms: int) -> np.ndarray:
+    """i64[terms]: how often triples name each term as subject or object."""
+    return np.bincount(triples[:, [0, 2]].ravel(), minlength=terms)
+
+
 def _by_triple(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
     return draws.uniform(len(triples))
 
@@ -263,9 +268,8 @@ def _by_subject(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarr
 
 def _by_popularity(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
     """Those of the least mentioned subjects are the first to go."""
-    mentions = np.bincount(triples[ours][:, [0, 2]].ravel(), minlength=triples.max(initial=0) + 1)
-    tie = _by_subject(triples, ours, draws)
-    popular = np.lexsort((tie, -mentions[triples[:, 0]], ~ours))
+    named = mentions(triples[ours], int(triples.max(initial=0)) + 1)[triples[:, 0]]
+    popular = np.lexsort((_by_subject(triples, ours, draws), -named, ~ours))
     place = np.empty(len(triples))
     place[popular] = np.arange(len(triples)) / max(1, ours.sum())
     return place

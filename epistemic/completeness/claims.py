@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epistemic.domain import Domain
+from epistemic.completeness.models import Judged
+from epistemic.domain import Domain, mentions
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import Graph
 from epistemic.logic.lookup import Verdict
@@ -32,8 +33,8 @@ class Sample(NamedTuple):
     said: np.ndarray
 
 
-Answering = Callable[[np.ndarray, int], np.ndarray]
-"""(gold, i8[N] of `Verdict`; seed) -> i8[M, P, N] of `Answer`."""
+Answering = Callable[[Judged, int], np.ndarray]
+"""(claims, seed) -> i8[M, P, N] of `Answer`."""
 
 
 def sample(
@@ -68,13 +69,26 @@ def sample(
             _swapped(domain, truth, false, draws),
         ]
     )
-    gold = domain.oracle.judge_ids(claims).verdict
-    return Sample(claims, gold, claims[:, 0].astype(np.int64), answering(gold, seed))
+    judged = Judged(
+        domain.oracle.judge_ids(claims).verdict,
+        _popularity(claims[:, 0], np.concatenate(truth), draws),
+    )
+    return Sample(claims, judged.gold, claims[:, 0].astype(np.int64), answering(judged, seed))
 
 
 def answer_draws(seed: int, stream: int) -> Draws:
     """The draws that a model's answers come from."""
     return Draws(seed, _ANSWERS + stream)
+
+
+def _popularity(subjects: np.ndarray, truth: np.ndarray, draws: Draws) -> np.ndarray:
+    """f64[N]: see `Judged`; equally popular subjects in an order of their own."""
+    terms = int(max(subjects.max(), truth.max())) + 1
+    tie = draws.uniform(terms)[subjects]
+    place = np.empty(len(subjects))
+    order = np.lexsort((tie, mentions(truth, terms)[subjects]))
+    place[order] = (np.arange(len(subjects)) + 0.5) / len(subjects)
+    return place
 
 
 def _said(domain: Domain, iri: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from epistemic.cards import Card, read_cards
 from epistemic.completeness import report, scoring
 from epistemic.completeness.claims import Sample, answer_draws, sample
-from epistemic.completeness.models import CONTROLS, GRAPH, answers, role_of
+from epistemic.completeness.models import CONTROLS, GRAPH, Judged, answers, role_of
 from epistemic.completeness.results import (
     Alone,
     BreakEven,
@@ -125,13 +125,13 @@ def _drawn(settings: StudySettings, domain: Domain, wrong: float) -> _Group:
     """The simulated models and the controls, on fresh claims in every draw."""
     study = settings.study
 
-    def answering(gold: np.ndarray, seed: int) -> np.ndarray:
+    def answering(claims: Judged, seed: int) -> np.ndarray:
         known = [
-            answers(model, gold, study.price, answer_draws(seed, 0))
+            answers(model, claims, study.price, answer_draws(seed, 0))
             for model in study.models.values()
         ]
         blind = [
-            np.tile(control(len(gold), answer_draws(seed, stream)), (len(study.price), 1))
+            np.tile(control(len(claims.gold), answer_draws(seed, stream)), (len(study.price), 1))
             for stream, control in enumerate(CONTROLS.values(), start=1)
         ]
         return np.stack([*known, *blind]).astype(np.int8)

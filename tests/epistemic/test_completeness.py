@@ -11,7 +11,7 @@ from rich.console import Console
 
 from epistemic.completeness import scoring, sweep
 from epistemic.completeness.claims import Sample, sample
-from epistemic.completeness.models import Simulated, answers
+from epistemic.completeness.models import Judged, Simulated, answers
 from epistemic.completeness.results import Completeness
 from epistemic.completeness.scoring import break_even, ledger, licensed, ruling, worth
 from epistemic.completeness.settings import BudgetSettings, SweepSettings
@@ -148,13 +148,29 @@ def test_draws_and_subjects_both_widen_an_interval():
 # ---- models ----
 
 
+def asked(verdicts, times=20_000):
+    """Claims of these verdicts, so many times, evenly popular."""
+    gold = np.tile(np.array(verdicts, np.int8), times)
+    return Judged(gold, (np.arange(len(gold)) + 0.5) / len(gold))
+
+
+def test_a_model_that_follows_the_graph_knows_the_popular_and_is_no_better():
+    claims = asked([C, E])
+    model = Simulated(right=0.6, bluff=1, calibrated=False, follows=1)
+    right = answers(model, claims, [3], Draws(0))[0] == claims.gold
+    rare, popular = np.array_split(right, 2)
+    assert right.mean() == pytest.approx(0.6, abs=0.01)
+    assert popular.mean() > 0.9 and rare.mean() < 0.3
+
+
 def test_a_model_is_as_good_as_is_said_of_it():
-    gold = np.tile(np.array([C, U, E], np.int8), 20_000)
+    claims = asked([C, U, E])
+    gold = claims.gold
     for right in (0.0, 0.6, 0.9, 1.0):
-        said = answers(Simulated(right=right, bluff=1, calibrated=False), gold, [3], Draws(0))
+        said = answers(Simulated(right=right, bluff=1, calibrated=False), claims, [3], Draws(0))
         assert (said[0] == gold).mean() == pytest.approx(right, abs=0.01)
     bluffer, modest = (
-        answers(Simulated(right=0.6, bluff=bluff, calibrated=False), gold, [3], Draws(0))[0]
+        answers(Simulated(right=0.6, bluff=bluff, calibrated=False), claims, [3], Draws(0))[0]
         for bluff in (1.0, 0.0)
     )
     assert ((modest == bluffer) | (modest == UNK)).all()
@@ -164,9 +180,10 @@ def test_a_model_is_as_good_as_is_said_of_it():
 
 def test_a_calibrated_model_is_worth_more_than_silence_at_every_price():
     """Chow's rule: it says only what is worth saying, less at a higher price."""
-    gold = np.tile(np.array([C, E], np.int8), 20_000)
+    claims = asked([C, E])
+    gold = claims.gold
     prices = [1, 3, 10]
-    said = answers(Simulated(right=0.6, bluff=1, calibrated=True), gold, prices, Draws(0))
+    said = answers(Simulated(right=0.6, bluff=1, calibrated=True), claims, prices, Draws(0))
     answered = (said != UNK).mean(1)
     assert (np.diff(answered) < 0).all()
     right = (said == gold).mean(1)
@@ -193,7 +210,7 @@ def test_what_is_lost_together(world, loss):
 
 def test_claims_are_judged_by_the_world_and_not_by_the_worse_graph(world):
     dirty = degrade(world.graph, [X + "in", X + "king"], 1.0, 0.5, seed=2)
-    one = sample(world, dirty, 300, 0.4, lambda gold, seed: gold[None, None], seed=2)
+    one = sample(world, dirty, 300, 0.4, lambda claims, seed: claims.gold[None, None], seed=2)
     true = {tuple(row) for row in world.graph.triples.tolist()}
     stated = np.array([tuple(row) in true for row in one.claims.tolist()])
     assert ((one.gold == E) == stated).all()
@@ -302,6 +319,26 @@ def test_a_break_even_is_where_its_points_change(found):
                 assert point.ruling == "pays"
             if end.keep.low is not None and end.pays == "above" and point.keep < end.keep.low:
                 assert point.ruling == "loses"
+
+
+def test_a_model_that_knows_what_the_graph_knows_loses_less(world):
+    """The graph loses the rarely named first; who knows the same things as it needs less of it."""
+    models = {
+        name: {"right": 0.8, "bluff": 1, "calibrated": False, "follows": follows}
+        for name, follows in (("independent", 0), ("following", 1))
+    }
+    kept = {"keep": (1.0, 0.5), "wrong": (0.0,), "price": (1.0,)}
+    gains = {
+        (loss, p.model): p.gain.value
+        for loss in ("triples", "popularity")
+        for p in swept(world, models, loss=loss, **kept).points
+        if p.keep == 0.5
+    }
+    apart = {
+        loss: gains[loss, "following"] - gains[loss, "independent"]
+        for loss in ("triples", "popularity")
+    }
+    assert apart["triples"] == pytest.approx(0, abs=0.02) and apart["popularity"] > 0.04
 
 
 def test_calibration_in_a_world_that_ships():
