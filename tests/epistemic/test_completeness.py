@@ -1,6 +1,7 @@
 """Licensing by a worse graph: the arithmetic by hand, what must follow, and worlds that decide."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import hydra
@@ -18,7 +19,7 @@ from epistemic.completeness.settings import BudgetSettings, SweepSettings
 from epistemic.completeness.thesis import Thesis, judge
 from epistemic.domain import Domain, built_in, degrade, load_domain
 from epistemic.logic.compilation import with_vocabulary
-from epistemic.logic.constraints import Constraints
+from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import Graph
 from epistemic.logic.kinds import MaxCount
@@ -339,6 +340,16 @@ def test_a_model_that_knows_what_the_graph_knows_loses_less(world):
         for loss in ("triples", "popularity")
     }
     assert apart["triples"] == pytest.approx(0, abs=0.02) and apart["popularity"] > 0.04
+
+
+def test_shapes_that_only_pyshacl_judges_are_left_out(world):
+    turtle = """@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix x: <http://x/> .
+        [] sh:targetSubjectsOf x:king ; sh:property [ sh:path x:king ; sh:maxCount 1 ;
+            sh:or ( [ sh:pattern "king" ] [ sh:maxLength 1 ] ) ] ."""
+    slow = replace(world, constraints=read_constraints(turtle=turtle))
+    fast = sweep.compiled_alone(slow)
+    assert len(slow.constraints.slow) == 1 and len(fast.constraints.slow) == 0
+    assert fast.constraints.rules == slow.constraints.rules and fast.graph is world.graph
 
 
 def test_calibration_in_a_world_that_ships():
