@@ -79,12 +79,14 @@ def _panel(
             axis.plot([end.keep.value] * 2, [row - 0.45, row + 0.45], color=figures.INK)
     axis.set_yticks(range(len(models)), models)
     axis.set_ylim(len(models) - 0.5, -0.5)
-    axis.set_xlim(min(shares), max(shares))
+    axis.set_xlim(borders[shares[0]][0], borders[shares[-1]][1])
     axis.grid(visible=False)
 
 
 def _borders(shares: Sequence[float]) -> list[tuple[float, float]]:
-    """Each share's part of the axis: half the way to its neighbours."""
+    """Each share's part of the axis: half the way to its neighbours; a single one has a tenth."""
+    if len(shares) == 1:
+        return [(shares[0] - 0.05, shares[0] + 0.05)]
     middles = [(a + b) / 2 for a, b in pairwise(shares)]
     edges = [shares[0], *middles, shares[-1]]
     return list(pairwise(edges))

@@ -50,9 +50,13 @@ def write(folder: str | Path) -> Path:
 
 
 def where(end: BreakEven, found: Completeness) -> str:
-    """A break-even in words: the share kept with its interval, or why there is none."""
+    """A break-even in words: the share kept with its interval, or that there is none, and from where
+    on that is sure.
+    """
     if end.keep.value is None:
-        return {"always": "always pays", "never": "never pays"}[end.pays]
+        sure = end.keep.high if end.pays == "always" else end.keep.low
+        side = "from" if end.pays == "always" else "below"
+        return f"{end.pays}" + (f", surely {side} {sure:.2f}" if sure is not None else "")
     shares = [point.keep for point in found.points]
     low = f"<{min(shares):.2f}" if end.keep.low is None else f"{end.keep.low:.2f}"
     high = f">{max(shares):.2f}" if end.keep.high is None else f"{end.keep.high:.2f}"

@@ -10,7 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from epistemic.completeness import scoring, sweep
+from epistemic.completeness import figures, scoring, sweep
 from epistemic.completeness.claims import Sample, sample
 from epistemic.completeness.models import Judged, Simulated, answers
 from epistemic.completeness.results import Completeness
@@ -125,6 +125,11 @@ def test_the_break_even_by_hand(gains, pays, value, low, high):
     assert said == pays
     for found, wanted in ((at.value, value), (at.low, low), (at.high, high)):
         assert found == (None if wanted is None else pytest.approx(wanted))
+
+
+def test_each_share_kept_has_its_part_of_the_map():
+    assert figures._borders([0.3, 0.5, 0.9]) == [(0.3, 0.4), (0.4, 0.7), (0.7, 0.9)]
+    assert figures._borders([0.9]) == [pytest.approx((0.85, 0.95))]
 
 
 def test_a_point_is_ruled_by_its_interval():
