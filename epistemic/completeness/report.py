@@ -50,8 +50,8 @@ def write(folder: str | Path) -> Path:
 
 
 def where(end: BreakEven, found: Completeness) -> str:
-    """A break-even in words: the share kept with its interval, or that there is none, and from where
-    on that is sure.
+    """A break-even in words: the share kept with its interval, or that there is none, and from
+    where on that is sure.
     """
     if end.keep.value is None:
         sure = end.keep.high if end.pays == "always" else end.keep.low
