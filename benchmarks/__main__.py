@@ -1,8 +1,8 @@
 """`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that take minutes at most.
 
 Studies are run by name: `training` (15 minutes on one core), `rollout_storage` (20 on two),
-`epistemic` (3), `outer` (20); and `python benchmarks/calibration.py` (10). `agreement` (10 minutes)
-compares verdicts, not times.
+`epistemic` (3), `completeness` (2), `outer` (20); and `python benchmarks/calibration.py` (10).
+`agreement` (10 minutes) compares verdicts, not times.
 """
 
 from __future__ import annotations

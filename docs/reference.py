@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 PACKAGES = ("evidence", "goodharts_jax", "kubku", "epistemic")
-WINGS = ("goodharts_jax", "kubku", "epistemic")
+WINGS = ("goodharts_jax", "kubku", "epistemic", "epistemic.completeness")
 # Programs, not interfaces: importing or documenting them serves no reader.
 _SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:", "Yields:")
 _PROGRAMS = ("epistemic.data.make", "epistemic.data.places")

@@ -39,6 +39,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "Efron 1987": "a year",
         "Hesterberg 2015": "a year",
         "(1954)": "a year",
+        "Owen 2007": "a year",
         "(1927)": "a year",
         "et al. 2023": "a year",
         "differ by 20%, a log-rank test over 200 lives": "a setting of benchmarks/calibration.py",

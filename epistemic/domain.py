@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyshacl
@@ -219,15 +221,25 @@ def predicate_counts(graph: Graph) -> dict[str, int]:
     return dict(sorted(by_iri.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int) -> Graph:
+def degrade(
+    graph: Graph, iris: list[str], keep: float, wrong: float, seed: int, loss: Loss = "triples"
+) -> Graph:
     """Forget a share of the predicates' triples and swap the objects of a share of the rest for
     others that the predicate has.
 
     The same seed forgets nested sets: what keep=0.7 lacks, keep=0.5 lacks too.
+
+    Args:
+      graph: whole.
+      iris: of the predicates.
+      keep: share of their triples that stays.
+      wrong: share of them that is swapped.
+      seed: of the draws.
+      loss: what is lost together; see `LOSSES`.
     """
     triples = graph.triples
     ours = np.isin(triples[:, 1], [graph.ids[iri] for iri in iris if iri in graph.ids])
-    kept = ~ours | (Draws(seed, stream=1).uniform(len(triples)) < keep)
+    kept = ~ours | (LOSSES[loss](triples, ours, Draws(seed, stream=1)) < keep)
     falsify = ours & (Draws(seed, stream=2).uniform(len(triples)) < wrong)
     changed = triples.copy()
     for p in np.unique(triples[falsify, 1]):
@@ -239,6 +251,38 @@ def degrade(graph: Graph, iris: list[str], keep: float, wrong: float, seed: int)
         drawn += np.where(drawn >= first, after - first, 0)
         changed[rows[others > 0], 2] = pool[drawn[others > 0]]
     return graph.with_triples(changed[kept])
+
+
+def mentions(triples: np.ndarray, terms: int) -> np.ndarray:
+    """i64[terms]: how often triples name each term as subject or object."""
+    return np.bincount(triples[:, [0, 2]].ravel(), minlength=terms)
+
+
+def _by_triple(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
+    return draws.uniform(len(triples))
+
+
+def _by_subject(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
+    return draws.uniform(int(triples.max(initial=0)) + 1)[triples[:, 0]]
+
+
+def _by_popularity(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
+    """Those of the least mentioned subjects are the first to go."""
+    named = mentions(triples[ours], int(triples.max(initial=0)) + 1)[triples[:, 0]]
+    popular = np.lexsort((_by_subject(triples, ours, draws), -named, ~ours))
+    place = np.empty(len(triples))
+    place[popular] = np.arange(len(triples)) / max(1, ours.sum())
+    return place
+
+
+Loss = Literal["triples", "subjects", "popularity"]
+LOSSES: dict[Loss, Callable[[np.ndarray, np.ndarray, Draws], np.ndarray]] = {
+    "triples": _by_triple,
+    "subjects": _by_subject,
+    "popularity": _by_popularity,
+}
+"""What is lost together. From i32[T, 3] triples and bool[T], those that may be lost, f64[T]: each
+stays while that is below `keep`."""
 
 
 def _all_predicates(graph: Graph) -> dict[str, PredicateSettings]:

@@ -16,7 +16,9 @@ class CompareDomains(Callback):
     """After `--multirun domain=...`: comparison.json, with the decks' label ratios taken out."""
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
-        """Compare what the jobs left in the sweep's folder."""
+        """Compare what the jobs left in the sweep's folder, where they asked systems."""
+        if config.study.kind != "systems":
+            return
         # Every command makes this object; what follows uses JAX, which must be set up first.
         from epistemic.comparison import compare
 

@@ -9,8 +9,11 @@ from typing import NamedTuple
 from rich import box
 from rich.table import Table
 
+import evidence
 from epistemic import figures
 from epistemic.cards import Card, read_cards
+from epistemic.completeness import report as completeness
+from epistemic.completeness.results import Results as CompletenessResults
 from epistemic.evaluate import Row, Rows, read_rows
 from epistemic.results import Results
 from epistemic.scoring.thesis import load_thesis, meets
@@ -53,6 +56,9 @@ def write(folder: str | Path) -> Path:
       ValueError: a file is not what a study writes; names it.
     """
     folder = Path(folder)
+    results = evidence.load(folder)
+    if isinstance(results, CompletenessResults):
+        return completeness.write(folder)
     results = Results.load(folder)
     thesis = load_thesis()
     drawn = {
@@ -115,8 +121,12 @@ def _shown(card: Card, rows: Sequence[Row]) -> list[object]:
     ]  # fmt: skip
 
 
-def summary(results: Results) -> Table:
-    """The four metrics of every system for a terminal, at most 80 columns wide."""
+def summary(results: Results | CompletenessResults) -> Table:
+    """What was found, for a terminal, at most 80 columns wide: the four metrics of every system, or
+    where licensing breaks even.
+    """
+    if isinstance(results, CompletenessResults):
+        return completeness.summary(results)
     table = Table(
         title=f"{results.deck.counts.total} cards about {results.deck.domain}",
         caption="seed convention; 95% intervals over subjects; dim: reference and controls",

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from epistemic.completeness.settings import BudgetSettings, SweepSettings
 from epistemic.decks.deck import CardSettings
 from epistemic.decks.near_miss import NearMissSettings
 from epistemic.domain import DomainSettings
@@ -63,11 +64,21 @@ class StudySettings(Settings):
     llm: ModelSettings
     kg: KnowledgeSettings
     quality: QualitySettings
+    study: SweepSettings
+    budget: BudgetSettings
 
     @property
     def writes_results(self) -> bool:
         """Whether the stage is one that `study.run` does, not `study.run_stage`."""
         return self.stage in ("all", "metrics")
+
+    @model_validator(mode="after")
+    def _has_the_stage(self) -> StudySettings:
+        if self.study.kind == "completeness" and self.stage not in ("all", "report"):
+            raise ValueError(
+                f"stage={self.stage}: study=completeness has the stages all and report"
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_a_model_to_ask(self) -> StudySettings:

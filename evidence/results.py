@@ -31,6 +31,7 @@ _KINDS = {
     "modes": "goodharts_jax.results",
     "families": "kubku.results",
     "systems": "epistemic.results",
+    "completeness": "epistemic.completeness.results",
 }
 
 

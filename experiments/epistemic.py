@@ -25,6 +25,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
     from epistemic import report, study
+    from epistemic.completeness import sweep
     from epistemic.settings import read
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
@@ -33,7 +34,8 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     if not settings.writes_results:
         show_files(study.run_stage(settings, folder, console), console)
         return
-    results = study.run(settings, folder, console)
+    go = sweep.run if settings.study.kind == "completeness" else study.run
+    results = go(settings, folder, console)
     show(results, report.summary(results), folder / "report.html", console)
 
 

@@ -10,7 +10,7 @@ from benchmarks import timing
 
 FOLDER = Path(timing.__file__).parent
 # They write results of experiments, which have manifests of their own.
-OF_EXPERIMENTS = {"epistemic"}
+OF_EXPERIMENTS = {"completeness", "epistemic"}
 
 
 def test_what_is_saved_names_commit_date_versions_and_machine(tmp_path, monkeypatch):

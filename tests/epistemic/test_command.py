@@ -15,6 +15,7 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
+import evidence
 from epistemic import study
 from epistemic.cards import read_cards
 from epistemic.comparison import compare
@@ -301,6 +302,34 @@ def test_bad_input_ends_the_command_with_2_and_one_line(tmp_path):
     assert result.stderr.strip().splitlines() == [
         "kg.wrong=2: input should be less than or equal to 1"
     ]
+
+
+def test_how_complete_a_graph_must_be_through_the_command(served, tmp_path):
+    """Simulated models, controls and recorded replies; read back, and drawn again from the file."""
+    command = served("experiments.epistemic")
+    small = ["study=completeness", "budget=smoke", "llm=recorded", "study.domains=[rivers]"]
+    small += ["study.keep=[1,0.5]", "study.wrong=[0.05]", "budget.draws=3", "budget.claims=40"]
+    done = command(*small, "hydra.run.dir=out", folder=tmp_path)
+    assert "No verdict: needed first: price 3" in done.stdout
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
+    results = evidence.load(tmp_path / "out")
+    found = results.completeness
+    models = {point.model for point in found.points}
+    asked = {f"{n} (SmolLM2-135M-Instruct)" for n in ("llm_without_facts", "graph_rag_unlicensed")}
+    assert {"graph", "always_yes", "always_unknown", "coin", "bluffer_90", *asked} <= models
+    assert len(found.points) == len(models) * 2 * 3  # shares kept, prices
+    assert len(found.break_even) == (len(models) - 1) * 3
+    assert found.sizes[0].cards == 60 and found.sizes[0].draws == 3
+    # What was kept of the model's replies says YES to nearly all: silence is worth more.
+    alone = {(a.model, a.price): a.score.value for a in found.alone}
+    assert all(alone[name, 3] < 0 for name in asked)
+    page = tmp_path / "out" / "report.html"
+    assert "Where a licence pays" in page.read_text("utf-8")
+    page.unlink()
+    command(*small, "stage=report", "hydra.run.dir=out", folder=tmp_path)
+    assert page.exists()
+    refused = command("study=completeness", "stage=eval", folder=tmp_path, check=False)
+    assert refused.returncode == 2 and "has the stages all and report" in refused.stderr
 
 
 def test_axioms_that_nothing_reads_are_said_and_kept(tmp_path):

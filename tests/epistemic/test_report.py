@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import evidence
 from epistemic.cards import deck_hash, write_cards
+from epistemic.completeness.results import Results as SweepResults
+from epistemic.completeness.thesis import judge
+from epistemic.completeness.thesis import load_thesis as load_sweep_thesis
 from epistemic.evaluate import Row, evaluate
 from epistemic.report import MOST_CARDS, browser, summary, write
 from epistemic.results import (
@@ -180,8 +184,9 @@ def test_results_that_are_wrong_are_refused_with_the_place(run, tmp_path, spoil,
         Results.load(tmp_path / "spoilt")
 
 
-def test_each_field_of_the_results_says_what_it_holds():
-    schema = Results.model_json_schema()
+@pytest.mark.parametrize("kind", [Results, SweepResults])
+def test_each_field_of_the_results_says_what_it_holds(kind):
+    schema = kind.model_json_schema()
     for name, part in {"Results": schema, **schema["$defs"]}.items():
         if name.split("_")[0] in ("Measurement", "Ratio"):
             continue
@@ -210,9 +215,24 @@ def test_the_page_is_one_file_that_fetches_nothing_and_escapes_everything(run):
 
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "epistemic"
+FOLDERS = {path.parent.name for path in KEPT.glob("*/results.json")}
+SWEEPS = {"completeness", "completeness_popularity"}
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/results.json")))
+@pytest.mark.parametrize("name", sorted(SWEEPS))
+def test_a_kept_sweep_gives_its_page_and_table(name, tmp_path):
+    shutil.copy(KEPT / name / "results.json", tmp_path)
+    page = html.unescape(write(tmp_path).read_text())
+    results = evidence.load(tmp_path)
+    assert results.thesis.because in page and results.thesis == judge(
+        load_sweep_thesis(), results.completeness
+    )
+    table = summary(results)
+    assert table.row_count == len({end.model for end in results.completeness.break_even})
+    assert (tmp_path / "figures" / "pays_0.05.svg").exists()
+
+
+@pytest.mark.parametrize("name", sorted(FOLDERS - SWEEPS))
 def test_a_kept_folder_gives_a_page_without_the_cards(name, tmp_path):
     shutil.copy(KEPT / name / "results.json", tmp_path)
     page = write(tmp_path).read_text()

@@ -77,40 +77,43 @@ class Pattern(Form):
             shapes.add((part, SH.flags, rdflib.Literal(flags)))
 
 
-class MinLength(Form):
+class _Length(Form):
+    """A bound on how many characters every value has."""
+
+    @classmethod
+    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
+        return (str(_number(cls.kind, value)),)
+
+    @property
+    def limit(self) -> int:
+        """How many characters."""
+        return int(self.value[0])
+
+    def _write_demand(self, shapes: rdflib.Graph, part: rdflib.BNode) -> None:
+        assert self.parameter is not None
+        shapes.add((part, self.parameter, rdflib.Literal(self.limit)))
+
+
+class MinLength(_Length):
     """sh:minLength: no value is shorter than so many characters."""
 
     kind = "min_length"
     parameter = SH.minLength
 
-    @classmethod
-    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
-        return (str(_number(cls.kind, value)),)
-
     def allows(self, term: str) -> bool:
-        text, least = _text(term), int(self.value[0])
-        return not least or (text is not None and len(text) >= least)
-
-    def _write_demand(self, shapes: rdflib.Graph, part: rdflib.BNode) -> None:
-        shapes.add((part, SH.minLength, rdflib.Literal(int(self.value[0]))))
+        text = _text(term)
+        return not self.limit or (text is not None and len(text) >= self.limit)
 
 
-class MaxLength(Form):
+class MaxLength(_Length):
     """sh:maxLength: no value is longer than so many characters."""
 
     kind = "max_length"
     parameter = SH.maxLength
 
-    @classmethod
-    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
-        return (str(_number(cls.kind, value)),)
-
     def allows(self, term: str) -> bool:
         text = _text(term)
-        return text is not None and len(text) <= int(self.value[0])
-
-    def _write_demand(self, shapes: rdflib.Graph, part: rdflib.BNode) -> None:
-        shapes.add((part, SH.maxLength, rdflib.Literal(int(self.value[0]))))
+        return text is not None and len(text) <= self.limit
 
 
 class LanguageIn(Form):

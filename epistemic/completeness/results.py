@@ -1,0 +1,117 @@
+"""What the study of completeness finds, as typed objects: the `results.json` it writes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import evidence
+from epistemic.results import Count, Role, Share
+from evidence.measurement import Measurement
+from evidence.record import Record
+
+Price = float
+"""What a false answer costs, where a right one is worth 1 and an abstention nothing."""
+Ruling = Literal["pays", "loses", "undetermined"]
+Pays = Literal["above", "below", "always", "never"]
+
+
+class Point(Record):
+    """A model licensed by a worse graph, beside the same model without a licence."""
+
+    domain: str
+    """Name of the domain."""
+    model: str
+    """What answers; "graph" is the worse graph itself, asked alone."""
+    keep: Share
+    """Share of the triples of the claims' predicates that the graph kept."""
+    wrong: Share
+    """Share of those whose object is another's."""
+    price: Price
+    """Of a false answer."""
+    ruling: Ruling
+    """Whether the gain's interval lies above 0, below 0, or neither."""
+    gain: Measurement
+    """Score a claim with the licence minus that without it."""
+    over_graph: Measurement
+    """Score a claim with the licence minus that of the graph asked alone: what the model adds."""
+    LA: Measurement
+    """With the licence: share of the entailed claims that are answered YES."""
+    FAR_NE: Measurement
+    """With the licence: false-answer rate on what is not entailed."""
+
+
+class BreakEven(Record):
+    """Where licensing begins to pay, for one model at one price."""
+
+    domain: str
+    """Name of the domain."""
+    model: str
+    """What answers."""
+    wrong: Share
+    """Share of wrong triples."""
+    price: Price
+    """Of a false answer."""
+    pays: Pays
+    """above: from the break-even on; below: up to it; always, never: at every share tried, at none,
+    so that there is no break-even among them."""
+    keep: Measurement
+    """The share of triples kept at which the gain is 0. An end of the interval that is None lies
+    beyond the shares tried."""
+
+
+class Alone(Record):
+    """A model without a licence, by what the world says."""
+
+    domain: str
+    """Name of the domain."""
+    model: str
+    """What answers."""
+    role: Role
+    """control: must not look good; reference: the graph."""
+    wrong: Share
+    """Share of wrong triples: some claims are read off the graph, errors included."""
+    price: Price
+    """Of a false answer; a calibrated model says less where it is high."""
+    score: Measurement
+    """Right answers less `price` for each false one, a claim. Below 0 silence is better."""
+    LA: Measurement
+    """Share of the entailed claims that are answered YES."""
+    FAR_NE: Measurement
+    """False-answer rate on what is not entailed."""
+
+
+class Size(Record):
+    """What a domain's numbers rest on."""
+
+    domain: str
+    """Name of the domain."""
+    triples: Count
+    """In the whole graph."""
+    losable: Count
+    """Of these, triples of the claims' predicates, which may be lost or wrong."""
+    claims: Count
+    """In each draw."""
+    cards: Count
+    """That a language model was asked; 0 without one."""
+    draws: Count
+    """Worse graphs at each point."""
+
+
+class Completeness(Record):
+    """The sweep over how complete and how right the graph is."""
+
+    sizes: tuple[Size, ...]
+    """One a domain."""
+    alone: tuple[Alone, ...]
+    """Models without a licence."""
+    points: tuple[Point, ...]
+    """Every domain, model, share kept, share wrong and price."""
+    break_even: tuple[BreakEven, ...]
+    """Every domain, model, share wrong and price; the graph itself left out."""
+
+
+class Results(evidence.Results):
+    """The results of the study of completeness."""
+
+    completeness: Completeness
+    """What was found."""
