@@ -63,7 +63,7 @@ def main(name: str, purpose: str, run: Run, go_on: str) -> None:
             else f"python -m experiments.{name}"
         )
         with errors_in_a_line():
-            print(manual(name, purpose, folder, called), flush=True)
+            print(manual(name, purpose, folder, called, arguments), flush=True)
         return
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.insert(0, os.getcwd())  # where a module of the user's own lies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +35,9 @@ class Entry(NamedTuple):
     comment: str
 
 
-def manual(name: str, purpose: str, folder: Path, program: str) -> str:
+def manual(
+    name: str, purpose: str, folder: Path, program: str, arguments: Sequence[str] = ()
+) -> str:
     """The page that `--help` shows.
 
     Args:
@@ -43,11 +45,16 @@ def manual(name: str, purpose: str, folder: Path, program: str) -> str:
       purpose: what it is for.
       folder: of its settings' files.
       program: how it was called.
+      arguments: with what; `group=option` among them shows that option's settings.
     """
     main = folder / "config.yaml"
     head = _header(main.read_text("utf-8")).replace(f"python -m experiments.{name}", program)
     head = re.sub(r"(?m)^\s+$", "", head)
     chosen = dict(_choices(main))
+    for group, _, option in (argument.partition("=") for argument in arguments):
+        options = [one for one in option.strip("[]").split(",") if one]
+        if group in chosen and all((folder / group / f"{one}.yaml").exists() for one in options):
+            chosen[group] = options
     parts = [
         purpose.strip().splitlines()[0],
         f"Usage: {program} [group=option] [setting=value] ...",
@@ -57,11 +64,13 @@ def manual(name: str, purpose: str, folder: Path, program: str) -> str:
     parts += ["Groups, their options, and what is chosen:\n" + _groups(folder, chosen)]
     files = [(main, "")]
     for group, options in chosen.items():
+        if not options:
+            continue
         # Of several, such as modes, the first stands for all.
         file = folder / group / f"{options[0]}.yaml"
         files.append((file, _package(file.read_text("utf-8"), group)))
     shown = [_section(file, package) for file, package in files]
-    parts += ["Settings, as they are without any others:\n" + "\n\n".join(filter(None, shown))]
+    parts += ["Settings, as they are without any others given:\n" + "\n\n".join(filter(None, shown))]
     parts += ["Options:\n" + _FLAGS]
     return "\n\n".join(parts)
 

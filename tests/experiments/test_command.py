@@ -324,6 +324,7 @@ def test_every_setting_that_help_shows_has_a_comment(name):
     chosen = [
         folder / group / f"{options[0]}.yaml"
         for group, options in manual._choices(folder / "config.yaml")
+        if options
     ]
     for file in (folder / "config.yaml", *chosen):
         package = "" if file.name == "config.yaml" else file.parent.name
