@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("worlds", "evaluation", "population", "command", "oracle", "kubku", "grownet")
+NAMES = ("worlds", "evaluation", "population", "rewards", "command", "oracle", "kubku", "grownet")
 
 
 def main(names: list[str]) -> None:

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
+from evidence.runtime import devices
 from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import ppo, preferences, training
 from goodharts_jax.live import observing
@@ -329,6 +330,9 @@ def train(
       prepared: proxies by seed.
       jobs: the runs.
       folder: of checkpoints.
+
+    Raises:
+      ValueError: they don't fit into memory.
     """
     settings, names = ground.settings, list(ground.study.drawn)
     place = {seed: i for i, seed in enumerate(ground.seeds)}
@@ -347,6 +351,12 @@ def train(
         modes.append(replace(ground.senses, reward=reward))
         initial.append(own)
         keys.append(jax.random.fold_in(jax.random.key(job.seed), 1 + job.reseed))
+    needed = training.memory_needed(settings.plan, ground.world, len(jobs))
+    if needed > (free := devices.memory_available()):
+        raise ValueError(
+            f"{len(jobs)} runs take about {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} are free; "
+            "lower runs, or give fewer proxies or remedies"
+        )
     labels = [(f"{job.proxy} {job.remedy or ''}".strip(), job.seed) for job in jobs]
     updates = ground.chunk_updates * _LOOKS
     with observing(

@@ -124,7 +124,7 @@ def train_all(
 
 
 def told(ground: Ground, job: Job, ready: Prepared, trained: Trained, place: int) -> StudyRun:
-    """What is kept of one run, the `place`th."""
+    """What is kept of one run, which has a `place` in the population."""
     names, at = list(ground.study.drawn), list(ground.study.stages)
     proxy = ground.study.drawn[job.proxy]
     index, start = names.index(job.proxy), at.index(proxy.start)

@@ -235,6 +235,11 @@ class Experiment(Settings):
                 f"evaluation.survival_horizon={horizon} lies beyond "
                 f"budget.steps_per_world={steps}; lower the one or raise the other"
             )
+        if not self.train and isinstance(self.study, LearntSettings):
+            raise ValueError(
+                f"train=false: study={self.study.kind} trains its own policies; resume=<its output "
+                "folder> draws them again"
+            )
         if not self.train and self.checkpoint is None:
             raise ValueError("train=false needs checkpoint=<output folder of a run>")
         if self.train and self.checkpoint is not None:

@@ -70,7 +70,9 @@ def manual(
         file = folder / group / f"{options[0]}.yaml"
         files.append((file, _package(file.read_text("utf-8"), group)))
     shown = [_section(file, package) for file, package in files]
-    parts += ["Settings, as they are without any others given:\n" + "\n\n".join(filter(None, shown))]
+    parts += [
+        "Settings, as they are without any others given:\n" + "\n\n".join(filter(None, shown))
+    ]
     parts += ["Options:\n" + _FLAGS]
     return "\n\n".join(parts)
 

@@ -197,7 +197,10 @@ def told_of(draw, informed):
         fell = place % 4 < 2
         for seed in (1, 2):
             loss = 50 + 10 * draw.random() if fell else -50 + 10 * draw.random()
-            scores = {"temptation": loss if informed else draw.random(), "inaccuracy": draw.random()}
+            scores = {
+                "temptation": loss if informed else draw.random(),
+                "inaccuracy": draw.random(),
+            }
             runs.append(run(f"p{place}", seed, (0, -loss), **scores))
     return runs
 

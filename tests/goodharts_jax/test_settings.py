@@ -53,6 +53,25 @@ def test_the_modes_of_the_thesis_can_have_more_runs(plain):
     assert settings.seeds == [7, 8, 9, 10]
 
 
+def test_a_study_of_proxies_is_told_what_it_lacks(plain):
+    study = {"kind": "learnt_proxy", "food": [1, 0], "poison": [0, 1]}
+    study |= {"stages": {"random": 0, "half": 9}, "proxies": {"mine": {"pairs": 7}}}
+    assert len(read(plain | {"study": study}).seeds) == 5
+    for change, told in (
+        (
+            {"proxies": {"mine": {"watched": "hafl"}}},
+            r"proxies.mine.watched=hafl: .* did you mean half",
+        ),
+        ({"proxies": {"mine": {"pairs": 0}}}, r"study\.proxies\.mine\.pairs=0"),
+        ({"proxies": {"mine": {"item": [1, 1], "correlation": 0.5}}}, "a table or drawn, not both"),
+        ({"kind": "remedies"}, "gold is needed"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            read(plain | {"study": study | change})
+    with pytest.raises(ValueError, match="train=false: study=learnt_proxy trains its own"):
+        read(plain | {"study": study, "train": False})
+
+
 def test_a_cell_of_the_diagram_has_five_runs(plain):
     plain["study"] = {"kind": "phase_diagram", "poison_rewards": [0], "distances": [1]}
     assert len(read(plain).seeds) == 5
