@@ -24,6 +24,7 @@ _LONGEST = (
     "goodharts_jax/test_training",
     "kubku/test_protocol",
     "goodharts_jax/test_command",
+    "goodharts_jax/test_learnt",
     "test_package",
     "kubku/test_command",
     "goodharts_jax/test_ppo",

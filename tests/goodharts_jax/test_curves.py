@@ -162,6 +162,7 @@ def test_a_mode_has_its_returns_per_1000_steps_and_the_root_of_its_divergence():
     watch = Watch(
         energy=halves,
         reward=10 * halves,
+        held_out=unknown,
         food=unknown,
         poison=unknown,
         deaths=2 * halves,

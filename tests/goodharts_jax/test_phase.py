@@ -178,6 +178,7 @@ def watched(food, poison, deaths, energy, items):
     return Watch(
         energy=halves(energy, -0.1),
         reward=halves(10 * np.asarray(energy), 0.0),
+        held_out=np.zeros((4, 3, 2), np.float32),
         food=halves(food, 0.02),
         poison=halves(poison, 0.01),
         deaths=halves(deaths, 0.1),
@@ -249,7 +250,9 @@ def test_the_diagram_is_read_at_shares_of_the_training_however_looks_lie():
     updates = training.looks(20, 8)
     looks = np.zeros((1, 20, 2), np.float32)
     watch = Watch(
-        **dict.fromkeys(("energy", "reward", "food", "poison", "deaths", "survival"), looks),
+        **dict.fromkeys(
+            ("energy", "reward", "held_out", "food", "poison", "deaths", "survival"), looks
+        ),
         items=np.ones((1, 20, 2, 3), np.float32),
         kl=looks[..., 0],
     )
