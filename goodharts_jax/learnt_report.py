@@ -23,12 +23,14 @@ class Tabled:
       caption: how to read it.
       headings: of its columns.
       rows: as text.
+      short: how many columns a terminal has room for.
     """
 
     title: str
     caption: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    short: int = 7
 
 
 def tables(results: Results) -> list[Tabled]:
@@ -52,7 +54,8 @@ def _remedies(results: Results) -> Tabled:
         "Share of the gap between no remedy and training on the truth; means over proxies, "
         "intervals over runs. Chosen: at the strength that is best on the other proxies, which is "
         "what one who can't see the truth could do. Best: at the strength that is best on each "
-        "proxy itself, an upper bound. Controls: not training, the audit alone, a placebo.",
+        "proxy itself, an upper bound. Controls: not training, the audit alone, a placebo. Without "
+        "reward models, as for a table, early stopping by held-out ones keeps the start.",
         ["Remedy", "Chosen", "Best", *map(spoken, names)],
         [
             [
@@ -63,6 +66,7 @@ def _remedies(results: Results) -> Tabled:
             ]
             for row in rows
         ],
+        short=3,
     )
 
 
@@ -118,7 +122,7 @@ def _shown(measured: Measurement | None, digits: int = 2) -> str:
 
 
 def _value(measured: Measurement | None) -> str:
-    return "–" if measured is None or measured.value is None else f"{measured.value:.2f}"
+    return _shown(measured).split(" [")[0]
 
 
 def summary(results: Results) -> Table:
@@ -132,10 +136,10 @@ def summary(results: Results) -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for index, heading in enumerate(first.headings):
-        table.add_column(heading, justify="right" if index else "left", max_width=22)
+    for index, heading in enumerate(first.headings[: first.short]):
+        table.add_column(heading, justify="right" if index else "left", max_width=28)
     for row in first.rows:
-        table.add_row(*(cell.split(" [")[0] for cell in row))
+        table.add_row(*(cell.split(" [")[0] for cell in row[: first.short]))
     return table
 
 
