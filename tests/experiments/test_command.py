@@ -315,6 +315,18 @@ def test_an_interrupted_sweep_goes_on_in_its_folder(small):
     assert errors.splitlines()[-1] == "interrupted; go on with hydra.sweep.dir=sweep"
 
 
+def test_help_shows_the_options_that_are_given():
+    from evidence.runtime import manual
+
+    def page(*arguments):
+        folder = ROOT / "conf" / "goodhart"
+        return manual.manual("goodhart", "Purpose.", folder, "goodhart", arguments)
+
+    assert "remedies.kl" not in page() and "study.members" not in page()
+    shown = page("study=remedies", "remedy=[kl,placebo]", "ppo.epochs=3", "world=nowhere")
+    assert "remedies.kl" in shown and "study.members" in shown and "world=protocol" in shown
+
+
 @pytest.mark.parametrize("name", ["goodhart", "kubku", "epistemic"])
 def test_every_setting_that_help_shows_has_a_comment(name):
     from evidence.runtime import manual
