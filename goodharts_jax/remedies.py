@@ -125,7 +125,7 @@ def table(runs: Sequence[StudyRun]) -> Remedies:
     held_out = np.array([[bare[name, seed].curve.held_out for seed in seeds] for name in wide])
     controls = {
         "not_training": share(curves[..., 0])[None],
-        "early_stopping": np.moveaxis(share(np.moveaxis(curves, -1, 0)), 0, 0),
+        "early_stopping": share(np.moveaxis(curves, -1, 0)),
         "early_stopping_by_other_runs": share(_where_others_peak(curves))[None],
         "early_stopping_by_held_out": share(_at(curves, held_out.argmax(-1)))[None],
     }

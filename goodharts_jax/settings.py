@@ -375,7 +375,12 @@ def checkpoints_of(settings: Experiment, folder: Path) -> Path:
         raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
     kept = read(yaml.safe_load(config.read_text("utf-8")))
     for name in ("modes", "world", "network", "ppo", "study", "seeds", "num_updates"):
-        if getattr(kept, name) != getattr(settings, name):
+        # Modes in another order are other runs, too.
+        here, there = (
+            list(value.items()) if isinstance(value := getattr(one, name), dict) else value
+            for one in (settings, kept)
+        )
+        if here != there:
             raise ValueError(
                 f"{name}: not those that the policies in checkpoint={folder} were trained with; "
                 f"repeat the settings in {config}"

@@ -116,7 +116,8 @@ def _of_proxies(study: Study) -> tuple[partial[Results], dict[str, float]]:
 
 def _keep_settings(study: Study) -> None:
     plain = study.settings.model_dump(mode="json")
-    files.write_text(study.folder / "config.yaml", yaml.safe_dump(plain))
+    # In their order, for it is that of the runs in a checkpoint.
+    files.write_text(study.folder / "config.yaml", yaml.safe_dump(plain, sort_keys=False))
 
 
 def _timed(work: Any) -> tuple[Any, float]:

@@ -2,9 +2,13 @@
 
 import hydra
 import pytest
+import yaml
 from omegaconf import OmegaConf
+from rich.console import Console
 
-from goodharts_jax.settings import read
+from goodharts_jax import study
+from goodharts_jax.population import Study
+from goodharts_jax.settings import checkpoints_of, read
 
 
 @pytest.fixture
@@ -54,9 +58,9 @@ def test_the_modes_of_the_thesis_can_have_more_runs(plain):
 
 
 def test_a_study_of_proxies_is_told_what_it_lacks(plain):
-    study = {"kind": "learnt_proxy", "food": [1, 0], "poison": [0, 1]}
-    study |= {"stages": {"random": 0, "half": 9}, "proxies": {"mine": {"pairs": 7}}}
-    assert len(read(plain | {"study": study}).seeds) == 5
+    mine = {"kind": "learnt_proxy", "food": [1, 0], "poison": [0, 1]}
+    mine |= {"stages": {"random": 0, "half": 9}, "proxies": {"mine": {"pairs": 7}}}
+    assert len(read(plain | {"study": mine}).seeds) == 5
     for change, told in (
         (
             {"proxies": {"mine": {"watched": "hafl"}}},
@@ -67,9 +71,9 @@ def test_a_study_of_proxies_is_told_what_it_lacks(plain):
         ({"kind": "remedies"}, "gold is needed"),
     ):
         with pytest.raises(ValueError, match=told):
-            read(plain | {"study": study | change})
+            read(plain | {"study": mine | change})
     with pytest.raises(ValueError, match="train=false: study=learnt_proxy trains its own"):
-        read(plain | {"study": study, "train": False})
+        read(plain | {"study": mine, "train": False})
 
 
 def test_a_cell_of_the_diagram_has_five_runs(plain):
@@ -78,3 +82,18 @@ def test_a_cell_of_the_diagram_has_five_runs(plain):
     plain["study"]["distances"] = [2.5]
     with pytest.raises(ValueError, match=r"study\.distances\.0=2\.5"):
         read(plain)
+
+
+def test_runs_in_a_checkpoint_keep_their_names(plain, tmp_path):
+    """They lie there in the order of the modes, or proxies: what is kept beside them has it too."""
+    modes = plain["modes"]
+    for order in (["proxy", "ground_truth"], ["ground_truth", "proxy"]):
+        mine = read(plain | {"modes": {name: modes[name] for name in order}})
+        study._keep_settings(Study(mine, tmp_path, mine.world.build(), Console()))
+        kept = read(yaml.safe_load((tmp_path / "config.yaml").read_text("utf-8")))
+        assert list(kept.rows()) == order
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    assert checkpoints_of(mine, tmp_path) == tmp_path / "checkpoints"
+    turned = read(plain | {"modes": {name: modes[name] for name in ("proxy", "ground_truth")}})
+    with pytest.raises(ValueError, match="modes: not those that the policies"):
+        checkpoints_of(turned, tmp_path)
