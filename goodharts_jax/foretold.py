@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,31 +17,33 @@ from omegaconf import OmegaConf
 
 from evidence import stats
 from evidence.measurement import Measurement
-from evidence.ruling import Condition, Ruling, enough_replicates, rule, state_of
+from evidence.ruling import Ruling, enough_replicates, rule
 from evidence.runtime.config import Settings, build, settings_folder
 from goodharts_jax import forecast
 from goodharts_jax.learnt import Ground, Prepared
 from goodharts_jax.learnt_results import Forecast, ForecastScore, StudyRun
 from goodharts_jax.modes import Mode, foreseen
 from goodharts_jax.preferences import gold_reward
+from goodharts_jax.study_settings import EXPERT
+from goodharts_jax.thesis import Bound
 
 PROXY = "proxy"
 """The unit that is resampled."""
 USUAL = "inaccuracy"
 """What is usually looked at, and what a test must beat."""
-_EXPERT = "expert"
 _RESAMPLES = 1000
 
 Scores = dict[str, float | None]
 Statistic = Callable[["_Ended", np.ndarray], float | None]
 
 
-class Claim(Settings):
-    """A bound that a quantity of the claimed test must lie beyond."""
+class Claim(Bound):
+    """A condition on the claimed test."""
 
-    quantity: str
-    above: float | None = None
-    below: float | None = None
+    quantity: Literal["auc", "lead", "right", "r_squared", "auc_elsewhere", "right_elsewhere"]
+
+
+_JUDGED = get_args(Claim.model_fields["quantity"].annotation)
 
 
 class ForecastThesis(Settings):
@@ -83,7 +86,7 @@ def score_all(ground: Ground, prepared: Mapping[int, Prepared]) -> dict[tuple[st
                 gold,
                 ready.said[index, start],
                 ready.gold[start],
-                ready.said[index, stages.index(_EXPERT)],
+                ready.said[index, stages.index(EXPERT)],
             )
     return found
 
@@ -220,23 +223,14 @@ def judge(found: Forecast, thesis: ForecastThesis) -> Ruling:
     if score is None:
         return rule(thesis.statement, [needed])
 
-    def condition(claim: Claim, role: str) -> Condition:
-        none = Measurement(None, None, None, 0, PROXY, "not measured")
-        measured = getattr(score, claim.quantity) or none
-        wanted = f"above {claim.above:g}" if claim.below is None else f"below {claim.below:g}"
-        return Condition.model_validate(
-            {
-                "name": f"{thesis.test}: {claim.quantity}".replace("_", " "),
-                "role": role,
-                "wanted": wanted,
-                "state": state_of(measured, above=claim.above, below=claim.below),
-                "measured": {claim.quantity: measured},
-            }
-        )
-
-    supports = [condition(claim, "supports") for claim in thesis.supported]
-    falsifies = [condition(claim, "falsifies") for claim in thesis.falsified]
-    return rule(thesis.statement, [needed, *supports, *falsifies])
+    none = Measurement(None, None, None, 0, PROXY, "not measured")
+    measured = {name: getattr(score, name) or none for name in _JUDGED}
+    conditions = [
+        *(claim.judge("supports", measured) for claim in thesis.supported),
+        *(claim.judge("falsifies", measured) for claim in thesis.falsified),
+    ]
+    named = [c.model_copy(update={"name": f"{thesis.test}: {c.name}"}) for c in conditions]
+    return rule(thesis.statement, [needed, *named])
 
 
 def gain(run: StudyRun) -> float:

@@ -7,9 +7,9 @@ segments of policies that a training on the truth went through with that seed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,12 +177,7 @@ def prepare(ground: Ground, policies: Mapping[str, Any], seed: int) -> Prepared:
     )
     reward, accuracy = make_rewards(ground, list(policies), pool, jax.random.fold_in(key, 2))
     part = jax.tree.map(lambda x: x[:, :_MEASURED], pool)
-
-    def say(shared: tuple[Mode, Pool], reward: Reward) -> jax.Array:
-        mode, part = shared
-        return foreseen_all(replace(mode, reward=reward), part)
-
-    said = over_runs(say)((ground.senses, part), shard(reward))
+    said = _say_all((ground.senses, part), shard(reward))
     flat = jax.tree.map(lambda x: x.reshape(len(policies), -1, *x.shape[3:])[:, :_REFERENCE], pool)
     return Prepared(
         reward=reward,
@@ -193,12 +188,16 @@ def prepare(ground: Ground, policies: Mapping[str, Any], seed: int) -> Prepared:
     )
 
 
-def foreseen_all(mode: Mode, pool: Pool) -> jax.Array:
-    """What a mode's proxy says of every step. float32, in the shape of `pool.action`."""
+def _say(shared: tuple[Mode, Pool], reward: Reward) -> jax.Array:
+    """What a proxy says of every step. float32, in the shape of `pool.action`."""
+    mode, pool = shared
     say = foreseen
     for _ in pool.action.shape:
         say = jax.vmap(say, (None, 0, 0, 0))
-    return say(mode, pool.view, pool.action, pool.noise_word)
+    return say(replace(mode, reward=reward), pool.view, pool.action, pool.noise_word)
+
+
+_say_all = over_runs(_say)
 
 
 def make_rewards(
@@ -225,9 +224,9 @@ def make_rewards(
     accuracy = dict.fromkeys(proxies, np.float32(np.nan))
     if learnt:
         labels = _stack([_labels(proxy, names) for proxy in learnt.values()])
-        fit = over_runs(partial(_fit, members))
         shared = (ground.senses, pool, jnp.int32(ground.settings.budget.reward_model_steps))
-        fitted = fetch(fit(shared, *shard((labels, _keys(keys, learnt)))), len(learnt))
+        fitted = _lifted(_fit, members)(shared, *shard((labels, _keys(keys, learnt))))
+        fitted = fetch(fitted, len(learnt))
         for i, name in enumerate(learnt):
             model, accuracy[name] = jax.tree.map(lambda x, i=i: x[i], fitted)
             rewards[name] = replace(blank, model=model)
@@ -235,12 +234,19 @@ def make_rewards(
         at = jnp.array([names.index(proxy.start) for proxy in drawn.values()])
         wanted = jnp.array([proxy.correlation for proxy in drawn.values()], jnp.float32)
         part = jax.tree.map(lambda x: x[:, :_MEASURED], pool)
-        draw = over_runs(partial(_draw, members, gold_reward(ground.world)))
-        made = draw((ground.senses, part), *shard((at, wanted, _keys(keys, drawn))))
+        made = _lifted(_draw, members)(
+            (ground.senses, part), *shard((at, wanted, _keys(keys, drawn)))
+        )
         made = fetch(made, len(drawn))
         for i, name in enumerate(drawn):
             rewards[name] = jax.tree.map(lambda x, i=i: x[i], made)
     return _stack([rewards[name] for name in proxies]), np.array(list(accuracy.values()))
+
+
+@cache
+def _lifted(function: Callable[..., Any], members: int) -> devices.Lifted:
+    """Over runs; made once, for a program that is made for each seed is traced for each seed."""
+    return over_runs(partial(function, members))
 
 
 def _fit(members: int, shared: Any, labels: Labels, key: chex.PRNGKey) -> preferences.Fitted:
@@ -275,14 +281,14 @@ def _labels(proxy: ProxySettings, names: Sequence[str]) -> Labels:
 
 def _draw(
     members: int,
-    gold: tuple[jax.Array, jax.Array],
     shared: tuple[Mode, Pool],
     at: jax.Array,
     correlation: jax.Array,
     key: chex.PRNGKey,
 ) -> Reward:
-    """A reward drawn at random which has the wanted correlation with the truth, exactly, over the
-    steps of the policy `at` a place in the pool: the truth and a random network's residual from it.
+    """A reward drawn at random with the wanted correlation with the truth, exactly, over the steps
+    of the policy `at` a place in the pool: the truth and a random network's residual from it. The
+    mode is rewarded with the truth.
     """
     mode, pool = shared
     own = jax.tree.map(lambda x: x[at], pool)
@@ -302,11 +308,10 @@ def _draw(
     by_network = SCALE * jnp.sqrt(1 - correlation**2) / rest
     by_truth = SCALE * correlation / jnp.std(truth) - by_network * slope
     model = replace(model, mean=raw.mean(), scale=by_network)
-    item, step = gold
     return replace(
         empty_reward(),
-        item=by_truth * item,
-        step=by_truth * step,
+        item=by_truth * mode.reward.item,
+        step=by_truth * mode.reward.step,
         model=_repeat(model, members),
         members=(jnp.arange(members) == 0).astype(jnp.float32),
     )
@@ -334,23 +339,8 @@ def train(
     Raises:
       ValueError: they don't fit into memory.
     """
-    settings, names = ground.settings, list(ground.study.drawn)
-    place = {seed: i for i, seed in enumerate(ground.seeds)}
-    modes, initial, keys = [], [], []
-    for job in jobs:
-        ready, start = prepared[job.seed], ground.study.drawn[job.proxy].start
-        own = jax.tree.map(lambda x, job=job: x[place[job.seed]], policies[start])
-        reward = jax.tree.map(lambda x, job=job: x[names.index(job.proxy)], ready.reward)
-        if job.guard is not None:
-            at = list(policies).index(start)
-            view, action = (x[at] for x in ready.reference)
-            guard = replace(job.guard, anchor=own, reference=(view, action))
-            counts = np.arange(ground.study.members) < job.mean_of
-            members = (counts / job.mean_of).astype(np.float32)
-            reward = replace(reward, guard=guard, members=members)
-        modes.append(replace(ground.senses, reward=reward))
-        initial.append(own)
-        keys.append(jax.random.fold_in(jax.random.key(job.seed), 1 + job.reseed))
+    settings = ground.settings
+    modes, initial, keys = _begun(ground, policies, prepared, jobs)
     needed = training.memory_needed(settings.plan, ground.world, len(jobs))
     if needed > (free := devices.memory_available()):
         raise ValueError(
@@ -366,15 +356,48 @@ def train(
             settings.plan,
             ground.world,
             replace(settings.hyper, num_updates=jnp.float32(updates)),
-            _stack(modes),
-            jnp.stack(keys),
+            modes,
+            keys,
             num_updates=updates,
             chunk_updates=ground.chunk_updates,
-            initial=_stack(initial),
+            initial=initial,
             folder=folder / "checkpoints",
             watch_world=ground.peaceful,
             observe=observe,
         )
+
+
+def _begun(
+    ground: Ground,
+    policies: Mapping[str, Any],
+    prepared: Mapping[int, Prepared],
+    jobs: Sequence[Job],
+) -> tuple[Mode, Any, jax.Array]:
+    """What all runs are rewarded with, their first policies and their keys; leading axis [runs]."""
+    names, place = list(ground.study.drawn), {seed: i for i, seed in enumerate(ground.seeds)}
+    guards = [job.guard for job in jobs if job.guard is not None]
+    anchored = any(guard.kl for guard in guards)
+    discriminated = any(guard.occupancy_kl or guard.occupancy_chi for guard in guards)
+    modes, initial, keys = [], [], []
+    for job in jobs:
+        ready, start = prepared[job.seed], ground.study.drawn[job.proxy].start
+        own = jax.tree.map(lambda x, job=job: x[place[job.seed]], policies[start])
+        reward = jax.tree.map(lambda x, job=job: x[names.index(job.proxy)], ready.reward)
+        if job.guard is not None:
+            at = list(policies).index(start)
+            view, action = (x[at] for x in ready.reference)
+            guard = replace(
+                job.guard,
+                anchor=own if anchored else None,
+                reference=(view, action) if discriminated else None,
+            )
+            counts = np.arange(ground.study.members) < job.mean_of
+            members = (counts / job.mean_of).astype(np.float32)
+            reward = replace(reward, guard=guard, members=members)
+        modes.append(replace(ground.senses, reward=reward))
+        initial.append(own)
+        keys.append(jax.random.fold_in(jax.random.key(job.seed), 1 + job.reseed))
+    return _stack(modes), _stack(initial), jnp.stack(keys)
 
 
 def _keys(keys: Mapping[str, chex.PRNGKey], names: Mapping[str, Any]) -> jax.Array:

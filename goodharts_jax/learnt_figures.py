@@ -28,9 +28,8 @@ def _bare(results: Results) -> list[StudyRun]:
 def proxies(results: Results) -> Figure | None:
     """True return of every run while its training goes on, a panel a proxy."""
     runs = _bare(results)
-    names = list(dict.fromkeys(run.proxy for run in runs))
     # Drawn proxies are too many for panels; the forecast's figure has them.
-    names = [name for name in names if not name.startswith("drawn")]
+    names = list(dict.fromkeys(r.proxy for r in runs if r.settings["correlation"] is None))
     if not names:
         return None
     lines = -(-len(names) // _COLUMNS)

@@ -52,10 +52,11 @@ def _remedies(results: Results) -> Tabled:
     return Tabled(
         "What remedies restore",
         "Share of the gap between no remedy and training on the truth; means over proxies, "
-        "intervals over runs. Chosen: at the strength that is best on the other proxies, which is "
-        "what one who can't see the truth could do. Best: at the strength that is best on each "
-        "proxy itself, an upper bound. Controls: not training, the audit alone, a placebo. Without "
-        "reward models, as for a table, early stopping by held-out ones keeps the start.",
+        "intervals over runs, the mean gap of each proxy taken as known. Chosen: at the strength "
+        "that is best on the other proxies, which is what one who can't see the truth could do. "
+        "Best: at the strength that is best on each proxy itself, an upper bound. Controls: not "
+        "training, the audit alone, a placebo. Without reward models, as for a table, early "
+        "stopping by held-out ones keeps the start.",
         ["Remedy", "Chosen", "Best", *map(spoken, names)],
         [
             [

@@ -12,7 +12,7 @@ import numpy as np
 from evidence import stats
 from evidence.measurement import Measurement
 from evidence.runtime import progress
-from goodharts_jax import foretold, learnt, remedies, training
+from goodharts_jax import forecast, foretold, learnt, remedies, training
 from goodharts_jax.learnt import Ground, Job, Prepared
 from goodharts_jax.learnt_results import (
     BestOf,
@@ -141,7 +141,7 @@ def told(ground: Ground, job: Job, ready: Prepared, trained: Trained, place: int
         settings=proxy.model_dump(exclude={"draws", "item"})
         | {name: None if proxy.item is None else proxy.item[i] for i, name in enumerate(_ITEMS)},
         accuracy=float(ready.accuracy[index]),
-        correlation=correlation(said, truth),
+        correlation=1 - forecast.decorrelation(said.ravel(), truth.ravel()),
         curve=PressureCurve(
             step=tuple(steps * update for update in updates),
             gold=gold.round(3),
@@ -155,13 +155,6 @@ def told(ground: Ground, job: Job, ready: Prepared, trained: Trained, place: int
 
 
 _ITEMS = ("food_reward", "poison_reward")
-
-
-def correlation(a: np.ndarray, b: np.ndarray) -> float | None:
-    """Pearson's, over all entries; None where one does not vary."""
-    a, b = a.ravel() - a.mean(), b.ravel() - b.mean()
-    scale = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / scale) if scale > 0 else None
 
 
 def best_of(said: np.ndarray, gold: np.ndarray) -> BestOf:

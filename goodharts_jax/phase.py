@@ -26,7 +26,7 @@ from goodharts_jax.assessment import LEAST_DEATHS
 from goodharts_jax.modes import Mode, make_mode
 from goodharts_jax.pressure import PhaseCell, Returns
 from goodharts_jax.results import UNIT, Totals
-from goodharts_jax.watch import WATCHED_STEPS, Watch
+from goodharts_jax.watch import WATCHED_AGE, Watch
 from goodharts_jax.world import FOOD, POISON
 
 FARTHEST = 2.0
@@ -140,7 +140,7 @@ def _returns(watch: Watch, look: int) -> Returns:
     )
 
 
-def cautions(found: Sequence[PhaseCell]) -> list[str]:
+def cautions(found: Sequence[PhaseCell], watched_worlds: int) -> list[str]:
     """Sentences about cells that rest on too few runs, too little training or too few deaths."""
     said = []
     runs = min((cell.deaths_per_1k_steps.n for cell in found), default=_LEAST_RUNS)
@@ -153,10 +153,10 @@ def cautions(found: Sequence[PhaseCell]) -> list[str]:
             f"{rising} of {len(last)} cells have a run that had not levelled off: they tell what "
             "this much training makes, not where it ends."
         )
-    few = 0
+    few, watched_steps = 0, watched_worlds * WATCHED_AGE
     for cell in found:
         rate = cell.deaths_per_1k_steps
-        few += (rate.value or 0) / 1000 * rate.n * WATCHED_STEPS < LEAST_DEATHS
+        few += (rate.value or 0) / 1000 * rate.n * watched_steps < LEAST_DEATHS
     if few:
         said.append(
             f"{few} of {len(found)} cells saw fewer than {LEAST_DEATHS} deaths; theirs are rough "

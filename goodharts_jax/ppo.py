@@ -36,6 +36,7 @@ class Plan:
       epochs: passes over each rollout.
       num_minibatches: parts of the worlds that a pass is made in.
       network: the actor-critic.
+      watched_worlds: in which a policy is watched between two chunks; even.
     """
 
     num_worlds: int = 128
@@ -44,6 +45,7 @@ class Plan:
     epochs: int = 1
     num_minibatches: int = 8
     network: ActorCritic = field(default_factory=ActorCritic)
+    watched_worlds: int = 128
 
     @property
     def steps_per_update(self) -> int:

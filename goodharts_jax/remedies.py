@@ -34,7 +34,7 @@ def jobs(ground: Ground, remedies: Mapping[str, Remedy]) -> list[Job]:
     """Every run: each proxy without a remedy, and with each strength of each.
 
     Raises:
-      ValueError: a remedy's function is not there.
+      ValueError: a remedy's function is not there, or it needs more reward models than there are.
     """
     functions = {
         name: _function(name, remedy.function)
@@ -56,6 +56,11 @@ def jobs(ground: Ground, remedies: Mapping[str, Remedy]) -> list[Job]:
             functions=tuple(functions.values()),
             **numbers,
         )
+
+    most = ground.study.members
+    for name, remedy in remedies.items():
+        if (count := max(one.mean_of for one in remedy.strengths)) > most:
+            raise ValueError(f"remedies.{name}: mean_of={count}, but study.members={most}")
 
     def job(proxy: str, seed: int, name: str | None, index: int, one: RemedySettings) -> Job:
         return Job(proxy, seed, name, index, guard(name, one), one.mean_of, one.reseed)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import jax
-import yaml
 from annotated_types import Ge, Gt, Le
 from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
@@ -43,6 +41,8 @@ Positive = Annotated[float, Gt(0), Le(1e6)]
 
 _CHUNK_STEPS = 1 << 16
 """Training steps of a run between two checkpoints, at most."""
+_WATCHED_WORLDS = 128
+"""Worlds that a policy is watched in between two chunks, at most."""
 
 
 class WorldSettings(Settings):
@@ -306,7 +306,10 @@ class Experiment(Settings):
         """What changes the compiled training program."""
         sizes = ("num_worlds", "rollout_length", "episode_length", "epochs", "num_minibatches")
         network = ActorCritic(self.network.features, self.network.hidden)
-        return Plan(**{name: getattr(self.ppo, name) for name in sizes}, network=network)
+        # An even part of those of the evaluation, so that a smoke run does not mostly watch.
+        watched = min(_WATCHED_WORLDS, 2 * max(1, self.budget.evaluation_worlds // 16))
+        own = {name: getattr(self.ppo, name) for name in sizes}
+        return Plan(**own, network=network, watched_worlds=watched)
 
     @property
     def hyper(self) -> Hyper:
@@ -359,30 +362,3 @@ def runs_of(
     every = [seed for name in rows for seed in seeds(name)]
     keys = jax.vmap(jax.random.key)(jax.numpy.array(every, jax.numpy.uint32))
     return stack([row for name, row in rows.items() for _ in seeds(name)]), keys
-
-
-def checkpoints_of(settings: Experiment, folder: Path) -> Path:
-    """Where a run kept its policies, which must be those that the settings describe.
-
-    Raises:
-      ValueError: it kept none, or others.
-    """
-    config, checkpoints = folder / "config.yaml", folder / "checkpoints"
-    for path in (config, checkpoints):
-        if not path.exists():
-            raise ValueError(f"checkpoint={folder}: there is no {path}")
-    if not any(checkpoints.iterdir()):
-        raise ValueError(f"checkpoint={folder}: {checkpoints} is empty: nothing was kept yet")
-    kept = read(yaml.safe_load(config.read_text("utf-8")))
-    for name in ("modes", "world", "network", "ppo", "study", "seeds", "num_updates"):
-        # Modes in another order are other runs, too.
-        here, there = (
-            list(value.items()) if isinstance(value := getattr(one, name), dict) else value
-            for one in (settings, kept)
-        )
-        if here != there:
-            raise ValueError(
-                f"{name}: not those that the policies in checkpoint={folder} were trained with; "
-                f"repeat the settings in {config}"
-            )
-    return checkpoints

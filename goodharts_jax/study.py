@@ -50,7 +50,8 @@ from goodharts_jax.results import (
     Training,
     Verification,
 )
-from goodharts_jax.settings import Experiment, StudySettings, checkpoints_of, runs_of
+from goodharts_jax.resuming import checkpoints_of, require_own
+from goodharts_jax.settings import Experiment, StudySettings, runs_of
 from goodharts_jax.study_settings import LearntSettings
 from goodharts_jax.training import Trained
 from goodharts_jax.world import ENERGY_UNIT
@@ -115,6 +116,7 @@ def _of_proxies(study: Study) -> tuple[partial[Results], dict[str, float]]:
 
 
 def _keep_settings(study: Study) -> None:
+    require_own(study.settings, study.folder)
     plain = study.settings.model_dump(mode="json")
     # In their order, for it is that of the runs in a checkpoint.
     files.write_text(study.folder / "config.yaml", yaml.safe_dump(plain, sort_keys=False))
@@ -249,9 +251,8 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Resu
         (food_energy, poison_energy),
         [one.converged for own in _trainings(study, trained).values() for one in own],
     )
-    return partial(
-        Results, modes=modes, warnings=tuple(phase.cautions(found)), phase_diagram=tuple(found)
-    )
+    said = phase.cautions(found, study.settings.plan.watched_worlds)
+    return partial(Results, modes=modes, warnings=tuple(said), phase_diagram=tuple(found))
 
 
 def _candidates(study: Study, params_of: Callable[[str], Any]) -> dict[str, Candidate]:

@@ -18,7 +18,7 @@ Weight = Annotated[float, Ge(-REWARD_LIMIT), Le(REWARD_LIMIT)]
 Appearance = Annotated[float, Ge(-1e3), Le(1e3)]
 NonNegative = Annotated[float, Ge(0), Le(1e6)]
 Runs = Annotated[int, Ge(1), Le(100_000)]
-MIXED, GOLD = "mixed", "gold"
+MIXED, GOLD, EXPERT = "mixed", "gold", "expert"
 
 
 class StudySettings(Settings):
@@ -126,6 +126,10 @@ class LearntSettings(Settings):
                     )
         if self.kind == "remedies" and GOLD not in self.proxies:
             raise ValueError(f"proxies: {GOLD} is needed, the other end of the gap to close")
+        if self.kind == "forecast" and EXPERT not in self.stages:
+            raise ValueError(f"stages: {EXPERT} is needed, whose reward proxies are compared with")
+        if len(self.drawn) < sum(proxy.draws for proxy in self.proxies.values()):
+            raise ValueError("proxies: one has the name of another's draw")
         return self
 
     @property

@@ -33,22 +33,16 @@ SURVIVAL = ("deaths_per_1k_steps", "survival_restricted_mean")
 Runs = Sequence[RunResults]
 
 
-class Stated(Settings):
+class Bound(Settings):
     """One condition, as it was stated: a quantity and where its whole interval must lie."""
 
-    quantity: Literal[
-        "efficiency_gap",
-        "truth_efficiency",
-        "proxy_efficiency",
-        "death_rate_ratio",
-        "poison_less_food",
-    ]
+    quantity: str
     above: float | None = None
     below: float | None = None
     inside: tuple[float, float] | None = None
 
     @model_validator(mode="after")
-    def _one_bound(self) -> Stated:
+    def _one_bound(self) -> Bound:
         if sum(bound is not None for bound in (self.above, self.below, self.inside)) != 1:
             raise ValueError(f"{self.quantity}: state one of above, below and inside")
         return self
@@ -73,6 +67,18 @@ class Stated(Settings):
             state=state_of(measured, above=low, below=high),
             measured={self.quantity: measured},
         )
+
+
+class Stated(Bound):
+    """A condition on modes."""
+
+    quantity: Literal[
+        "efficiency_gap",
+        "truth_efficiency",
+        "proxy_efficiency",
+        "death_rate_ratio",
+        "poison_less_food",
+    ]
 
 
 class Thesis(Settings):

@@ -19,9 +19,6 @@ from goodharts_jax.world import ENERGY_UNIT, FOOD, NUM_KINDS, POISON, World
 
 WATCHED_AGE = 256
 """Steps that each world is watched for."""
-_WORLDS = 128
-WATCHED_STEPS = _WORLDS * WATCHED_AGE
-"""World steps in one watch of one run."""
 
 
 @struct.dataclass
@@ -58,7 +55,7 @@ def watch(
     """Watch one policy.
 
     Args:
-      plan: of the training; its network.
+      plan: of the training; its network and how many worlds are watched.
       world: the rules to live under.
       mode: what the policy perceives and is rewarded for.
       params: of the policy.
@@ -66,7 +63,7 @@ def watch(
       key: consumed; policies that are watched with equal keys begin in equal worlds.
     """
     reset_key, rollout_key = jax.random.split(key)
-    worlds = survival.reset(world, _WORLDS, reset_key).worlds
+    worlds = survival.reset(world, plan.watched_worlds, reset_key).worlds
     act = policy(plan.network, params, mode)
     _, rollout, _ = collect(world, act, worlds, rollout_key, WATCHED_AGE)
     event = rollout.event

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 import evidence
-from goodharts_jax import foretold, learnt, learnt_study, remedies, report, settings, watch
+from goodharts_jax import foretold, learnt, learnt_study, remedies, report, settings
 from goodharts_jax.learnt_results import LearntStudy, PressureCurve, StudyRun
 from goodharts_jax.preferences import SCALE
 from goodharts_jax.results import Manifest, Results
@@ -38,7 +38,12 @@ def ground(tmp_path_factory):
         "network": {"features": [], "hidden": [16]},
         "ppo": usual["ppo"] | {"num_worlds": 64, "rollout_length": 32, "episode_length": 64},
         "budget": usual["budget"]
-        | {"train_steps": 64 * 32 * 24, "steps_per_world": 128, "reward_model_steps": 300},
+        | {
+            "train_steps": 64 * 32 * 24,
+            "evaluation_worlds": 256,
+            "steps_per_world": 128,
+            "reward_model_steps": 300,
+        },
         "study": {
             "kind": "learnt_proxy",
             "proxies": PROXIES,
@@ -54,9 +59,7 @@ def ground(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(ground):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watch, "_WORLDS", 32)
-        return learnt_study.train_all(ground)
+    return learnt_study.train_all(ground)
 
 
 def of(runs, proxy):
@@ -231,9 +234,7 @@ def test_a_forecast_without_collapse_is_no_forecast():
 def page(ground, trained, tmp_path_factory):
     """A forecast's folder, of runs that are trained already."""
     folder = tmp_path_factory.mktemp("page")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watch, "_WORLDS", 32)
-        runs = learnt_study._scored(ground)
+    runs = learnt_study._scored(ground)
     found = foretold.tell(runs, runs[:4])
     Results(
         manifest=Manifest.now(ground.settings, [7, 8], survival_horizon=1, wall_seconds={}),
@@ -303,5 +304,6 @@ def test_a_remedy_of_ones_own_stands_beside_the_others(tmp_path, served):
     assert len(results.study.runs) == 3 + 2 * 2
     assert "Page:" in done.stdout
     nowhere = ["remedy=[mine]", "remedies.mine.function=nowhere:at_all"]
+    where[-1] = f"hydra.run.dir={tmp_path / 'nowhere'}"
     done = command(*where, "study=tiny", *nowhere, *small, folder=tmp_path, check=False)
     assert done.returncode == 2 and "remedies.mine.function=nowhere:at_all" in done.stderr

@@ -35,7 +35,7 @@ from goodharts_jax import world as physics
 from goodharts_jax.pressure import PhaseCell
 from goodharts_jax.results import Results, Totals
 from goodharts_jax.settings import read
-from goodharts_jax.watch import WATCHED_STEPS, Watch
+from goodharts_jax.watch import WATCHED_AGE, Watch
 
 # Two cells of two runs, small, and long enough to be killed in the middle.
 SMALL = (
@@ -83,7 +83,9 @@ def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypat
     folder, log = tmp_path / "killed", tmp_path / "killed" / "metrics.jsonl"
     process = subprocess.Popen(
         [sys.executable, __file__, str(folder)],
-        env=os.environ | compiled | {"JAX_NUM_CPU_DEVICES": "2"},
+        env=os.environ
+        | compiled
+        | {"JAX_NUM_CPU_DEVICES": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     while not (log.exists() and len(log.read_text().splitlines()) >= 4 * 4):
         assert process.poll() is None
@@ -272,16 +274,18 @@ def cell(deaths_per_1k_steps, num_runs, level=None):
 
 
 def test_cells_that_rest_on_too_little_are_named():
-    enough = 1000 * 500 / (5 * WATCHED_STEPS)
-    assert phase.cautions([cell(enough + 0.01, 5)]) == []
-    assert phase.cautions([cell(enough - 0.01, 5), cell(100.0, 5), cell(None, 5)]) == [
+    enough = 1000 * 500 / (5 * 128 * WATCHED_AGE)
+    assert phase.cautions([cell(enough + 0.01, 5)], 128) == []
+    assert phase.cautions([cell(enough - 0.01, 5), cell(100.0, 5), cell(None, 5)], 128) == [
         "2 of 3 cells saw fewer than 500 deaths; theirs are rough death rates."
     ]
-    assert phase.cautions([cell(100.0, 4)]) == ["4 run(s) a cell; a claim about a cell needs 5."]
+    assert phase.cautions([cell(100.0, 4)], 128) == [
+        "4 run(s) a cell; a claim about a cell needs 5."
+    ]
 
 
 def test_cells_that_had_not_levelled_off_are_named():
-    (said,) = phase.cautions([cell(100.0, 5), cell(100.0, 5, level=4)])
+    (said,) = phase.cautions([cell(100.0, 5), cell(100.0, 5, level=4)], 128)
     assert said.startswith("1 of 2 cells have a run that had not levelled off")
 
 

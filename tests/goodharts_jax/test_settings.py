@@ -8,7 +8,8 @@ from rich.console import Console
 
 from goodharts_jax import study
 from goodharts_jax.population import Study
-from goodharts_jax.settings import checkpoints_of, read
+from goodharts_jax.resuming import checkpoints_of, require_own
+from goodharts_jax.settings import read
 
 
 @pytest.fixture
@@ -69,6 +70,8 @@ def test_a_study_of_proxies_is_told_what_it_lacks(plain):
         ({"proxies": {"mine": {"pairs": 0}}}, r"study\.proxies\.mine\.pairs=0"),
         ({"proxies": {"mine": {"item": [1, 1], "correlation": 0.5}}}, "a table or drawn, not both"),
         ({"kind": "remedies"}, "gold is needed"),
+        ({"kind": "forecast"}, "expert is needed"),
+        ({"proxies": {"a": {"correlation": 0, "draws": 2}, "a_1": {}}}, "another's draw"),
     ):
         with pytest.raises(ValueError, match=told):
             read(plain | {"study": mine | change})
@@ -88,6 +91,7 @@ def test_runs_in_a_checkpoint_keep_their_names(plain, tmp_path):
     """They lie there in the order of the modes, or proxies: what is kept beside them has it too."""
     modes = plain["modes"]
     for order in (["proxy", "ground_truth"], ["ground_truth", "proxy"]):
+        (tmp_path / "config.yaml").unlink(missing_ok=True)
         mine = read(plain | {"modes": {name: modes[name] for name in order}})
         study._keep_settings(Study(mine, tmp_path, mine.world.build(), Console()))
         kept = read(yaml.safe_load((tmp_path / "config.yaml").read_text("utf-8")))
@@ -97,3 +101,8 @@ def test_runs_in_a_checkpoint_keep_their_names(plain, tmp_path):
     turned = read(plain | {"modes": {name: modes[name] for name in ("proxy", "ground_truth")}})
     with pytest.raises(ValueError, match="modes: not those that the policies"):
         checkpoints_of(turned, tmp_path)
+    # Nor does a training of others go on in a folder as one's own.
+    require_own(mine, tmp_path)
+    for changes in ({"seed": 43}, {"modes": turned.model_dump()["modes"]}):
+        with pytest.raises(ValueError, match=r"not those of the run that was begun in"):
+            require_own(read(plain | {"modes": mine.model_dump()["modes"]} | changes), tmp_path)
