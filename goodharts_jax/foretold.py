@@ -20,10 +20,10 @@ from evidence.measurement import Measurement
 from evidence.ruling import Ruling, enough_replicates, rule
 from evidence.runtime.config import Settings, build, settings_folder
 from goodharts_jax import forecast
-from goodharts_jax.learnt import Ground, Prepared
 from goodharts_jax.learnt_results import Forecast, ForecastScore, StudyRun
 from goodharts_jax.modes import Mode, foreseen
 from goodharts_jax.preferences import gold_reward
+from goodharts_jax.proxies import Ground, Prepared
 from goodharts_jax.study_settings import EXPERT
 from goodharts_jax.thesis import Bound
 

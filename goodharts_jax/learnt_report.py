@@ -55,19 +55,21 @@ def _remedies(results: Results) -> Tabled:
         "intervals over runs, the mean gap of each proxy taken as known. Chosen: at the strength "
         "that is best on the other proxies, which is what one who can't see the truth could do. "
         "Best: at the strength that is best on each proxy itself, an upper bound. Controls: not "
-        "training, the audit alone, a placebo. Without reward models, as for a table, early "
-        "stopping by held-out ones keeps the start.",
-        ["Remedy", "Chosen", "Best", *map(spoken, names)],
+        "training, the audit alone, a placebo, whose best shows what choosing on the same runs "
+        "flatters. Elsewhere: in another world, at the strengths chosen here. Without reward "
+        "models, as for a table, early stopping by held-out ones keeps the start.",
+        ["Remedy", "Chosen", "Elsewhere", "Best", *map(spoken, names)],
         [
             [
                 spoken(row.name),
                 _shown(row.chosen),
+                _shown(row.elsewhere),
                 _shown(row.best),
                 *(_value(row.by_proxy.get(name)) for name in names),
             ]
             for row in rows
         ],
-        short=3,
+        short=4,
     )
 
 

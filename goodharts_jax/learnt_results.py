@@ -143,6 +143,8 @@ class RemedyRow(Record):
     """At the strength chosen on the others, proxy by proxy."""
     strengths: Mapping[str, int]
     """Which strength that is."""
+    elsewhere: Measurement | None = None
+    """At the same strengths in another world; None without one."""
 
 
 class Remedies(Record):
@@ -154,3 +156,5 @@ class Remedies(Record):
     """Those with a gap to close."""
     left_out: tuple[str, ...]
     """Those without: trained on them, policies end about as well as on the truth."""
+    elsewhere: tuple[StudyRun, ...] = ()
+    """Runs in the other world."""

@@ -13,7 +13,7 @@ from evidence import stats
 from evidence.measurement import Measurement
 from evidence.runtime import progress
 from goodharts_jax import forecast, foretold, learnt, remedies, training
-from goodharts_jax.learnt import Ground, Job, Prepared
+from goodharts_jax.learnt import Job
 from goodharts_jax.learnt_results import (
     BestOf,
     LearntStudy,
@@ -23,6 +23,7 @@ from goodharts_jax.learnt_results import (
 )
 from goodharts_jax.population import Study
 from goodharts_jax.preferences import SEGMENT
+from goodharts_jax.proxies import Ground, Prepared, prepare
 from goodharts_jax.results import UNIT, Results
 from goodharts_jax.study_settings import LearntSettings
 from goodharts_jax.training import Trained
@@ -51,9 +52,13 @@ def _learnt_proxy(ground: Ground) -> partial[Results]:
 
 
 def _remedies(ground: Ground) -> partial[Results]:
-    runs, _ = train_all(ground, remedies.jobs(ground, ground.settings.remedies))
+    every = ground.settings.remedies
+    runs, _ = train_all(ground, remedies.jobs(ground, every))
     bare = [run for run in runs if run.remedy is None]
     found = remedies.table(runs)
+    if (other := _elsewhere(ground)) is not None and found.proxies:
+        there, _ = train_all(other, remedies.jobs(other, every, found))
+        found = remedies.judged_elsewhere(found, there)
     missing = () if found.proxies else ("No proxy leaves a gap that a remedy could close.",)
     return partial(
         Results,
@@ -66,15 +71,8 @@ def _remedies(ground: Ground) -> partial[Results]:
 
 def _forecast(ground: Ground) -> partial[Results]:
     runs = _scored(ground)
-    elsewhere: tuple[StudyRun, ...] = ()
-    if ground.settings.evaluation_world != ground.settings.world:
-        other = replace(
-            ground,
-            world=ground.settings.evaluation_world.build(),
-            seeds=ground.seeds[: ground.study.other_runs],
-            folder=ground.folder / "elsewhere",
-        )
-        elsewhere = _scored(other)
+    other = _elsewhere(ground)
+    elsewhere = () if other is None else _scored(other)
     found = foretold.tell(runs, elsewhere)
     return partial(
         Results,
@@ -82,6 +80,18 @@ def _forecast(ground: Ground) -> partial[Results]:
         study=LearntStudy(runs=runs, rows=rows(runs)),
         forecast=found,
         thesis=foretold.judge(found, foretold.load_thesis()),
+    )
+
+
+def _elsewhere(ground: Ground) -> Ground | None:
+    """The same in the other world that a study is judged in; None without one."""
+    if ground.settings.evaluation_world == ground.settings.world:
+        return None
+    return replace(
+        ground,
+        world=ground.settings.evaluation_world.build(),
+        seeds=ground.seeds[: ground.study.other_runs],
+        folder=ground.folder / "elsewhere",
     )
 
 
@@ -115,7 +125,7 @@ def train_all(
                 name: jax.tree.map(lambda x, place=place: x[place], params)
                 for name, params in policies.items()
             }
-            prepared[seed] = learnt.prepare(ground, own, seed)
+            prepared[seed] = prepare(ground, own, seed)
             advance(1)
     trained = learnt.train(ground, policies, prepared, jobs, ground.folder)
     return tuple(

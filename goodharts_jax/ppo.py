@@ -21,6 +21,7 @@ from goodharts_jax import occupancy
 from goodharts_jax import world as physics
 from goodharts_jax.modes import NUM_CHANNELS, Mode, reward
 from goodharts_jax.networks import ActorCritic, policy
+from goodharts_jax.rewards import leaving
 from goodharts_jax.rollouts import Transition, collect, log_prob_of
 from goodharts_jax.world import FOOD, POISON, State, World
 
@@ -113,8 +114,7 @@ class TrainState:
       worlds: State with a leading axis [num_worlds].
       key: of all that is still to come.
       update: updates made so far. int32[].
-      discriminator: of the policy's steps from those that it began with; None without a remedy
-        that needs one.
+      discriminator: of the policy's steps from its first ones; None where no remedy needs it.
     """
 
     params: Any
@@ -257,9 +257,7 @@ def policy_loss(ratio: jax.Array, advantage: jax.Array, clip: jax.Array) -> jax.
 
 
 def value_loss(value: jax.Array, old: jax.Array, target: jax.Array, clip: jax.Array) -> jax.Array:
-    """Half the squared error, the worse of the new value and its clipped version; with an infinite
-    clip, of the new value. float32[].
-    """
+    """Half the squared error, the worse of the new value's and its clipped version's. float32[]."""
     clipped = old + jnp.clip(value - old, -clip, clip)
     return 0.5 * jnp.mean(jnp.maximum((value - target) ** 2, (clipped - target) ** 2))
 
@@ -281,7 +279,7 @@ def _rewards(
         then = jax.vmap(jax.vmap(policy(plan.network, guard.anchor, mode)))
         logits = then(rollout.view, rollout.noise_word).logits
         log_prob = jax.vmap(jax.vmap(log_prob_of))(logits, rollout.action)
-        rewards -= guard.kl * (rollout.log_prob - log_prob)
+        rewards -= leaving(guard, rollout.log_prob - log_prob)
     if guard is not None and discriminator is not None:
         logit = occupancy.logits(discriminator.params, *_steps(rollout)).reshape(rewards.shape)
         rewards -= guard.occupancy_kl * logit + guard.occupancy_chi * (jnp.exp(logit) - 1)

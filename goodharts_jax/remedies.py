@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from evidence import stats
 from evidence.measurement import Measurement
-from goodharts_jax.learnt import Ground, Job
+from goodharts_jax.learnt import Job
 from goodharts_jax.learnt_results import Remedies, RemedyRow, StudyRun
 from goodharts_jax.preferences import gold_reward
+from goodharts_jax.proxies import Ground
 from goodharts_jax.results import UNIT
 from goodharts_jax.rewards import Function, Guard, no_guard
 from goodharts_jax.study_settings import GOLD, Remedy, RemedySettings
@@ -30,8 +32,15 @@ _LEAST_GAP = 10.0
 """Energy per 1,000 steps; a proxy with a smaller gap has nothing to restore."""
 
 
-def jobs(ground: Ground, remedies: Mapping[str, Remedy]) -> list[Job]:
+def jobs(
+    ground: Ground, remedies: Mapping[str, Remedy], chosen: Remedies | None = None
+) -> list[Job]:
     """Every run: each proxy without a remedy, and with each strength of each.
+
+    Args:
+      ground: what they stand on.
+      remedies: by name.
+      chosen: what they came to in another world; then the strengths alone that were chosen there.
 
     Raises:
       ValueError: a remedy's function is not there, or it needs more reward models than there are.
@@ -44,7 +53,7 @@ def jobs(ground: Ground, remedies: Mapping[str, Remedy]) -> list[Job]:
 
     def guard(name: str | None, strength: RemedySettings) -> Guard:
         own = [strength.own if name == other else 0.0 for other in functions]
-        numbers = strength.model_dump(exclude={"own", "mean_of", "reseed"})
+        numbers = strength.model_dump(exclude={"own", "mean_of", "relabel", "reseed"})
         numbers["cap"] = np.inf if strength.cap is None else strength.cap
         if strength.audit_weight is None:
             numbers["audit_weight"] = 1 / strength.audit if strength.audit else 0.0
@@ -63,7 +72,14 @@ def jobs(ground: Ground, remedies: Mapping[str, Remedy]) -> list[Job]:
             raise ValueError(f"remedies.{name}: mean_of={count}, but study.members={most}")
 
     def job(proxy: str, seed: int, name: str | None, index: int, one: RemedySettings) -> Job:
-        return Job(proxy, seed, name, index, guard(name, one), one.mean_of, one.reseed)
+        numbers = (one.mean_of, one.reseed, one.relabel)
+        return Job(proxy, seed, name, index, guard(name, one), *numbers)
+
+    def wanted(name: str, index: int, proxy: str) -> bool:
+        if chosen is None:
+            return proxy != GOLD
+        row = next(row for row in chosen.rows if row.name == name)
+        return row.strengths.get(proxy) == index
 
     off = RemedySettings()
     found = [job(p, seed, None, 0, off) for p in ground.study.drawn for seed in ground.seeds]
@@ -72,7 +88,7 @@ def jobs(ground: Ground, remedies: Mapping[str, Remedy]) -> list[Job]:
         for name, remedy in remedies.items()
         for index, strength in enumerate(remedy.strengths)
         for proxy in ground.study.drawn
-        if proxy != GOLD
+        if wanted(name, index, proxy)
         for seed in ground.seeds
     ]
 
@@ -88,12 +104,23 @@ def _function(name: str, place: str) -> Function:
         ) from None
 
 
-def table(runs: Sequence[StudyRun]) -> Remedies:
-    """What every remedy restores.
+class _Told(NamedTuple):
+    """What runs restore, of the proxies that leave a gap.
 
-    Args:
-      runs: all of the study; those of the proxy `gold` are trained on the truth.
+    Attributes:
+      proxies: these.
+      left_out: the others.
+      controls: what is read off the runs without a remedy, by name.
+      ended: by remedy, strength and proxy. f64[seeds] each.
     """
+
+    proxies: list[str]
+    left_out: list[str]
+    controls: dict[str, Shares]
+    ended: dict[tuple[str, int, str], np.ndarray]
+
+
+def _tell(runs: Sequence[StudyRun]) -> _Told:
     seeds = sorted({run.seed for run in runs})
     bare = {(run.proxy, run.seed): run for run in runs if run.remedy is None}
     names = [name for name in dict.fromkeys(run.proxy for run in runs) if name != GOLD]
@@ -101,32 +128,21 @@ def table(runs: Sequence[StudyRun]) -> Remedies:
     curves = np.array([[bare[name, seed].curve.gold for seed in seeds] for name in names], float)
     gaps = gold - curves[..., -1]
     wide = [name for name, gap in zip(names, gaps, strict=True) if _is_wide(gap)]
-    left_out = tuple(name for name in names if name not in wide)
+    left_out = [name for name in names if name not in wide]
     if not wide:
-        return Remedies(rows=(), proxies=(), left_out=left_out)
+        return _Told(wide, left_out, {}, {})
     kept = [names.index(name) for name in wide]
     curves, gap = curves[kept], gaps[kept].mean(axis=1)[:, None]
 
     def share(energy: np.ndarray) -> Shares:
         return (energy - curves[..., -1]) / gap
 
-    ended = {
-        (run.remedy, run.strength, run.proxy, run.seed): run.curve.gold[-1]
-        for run in runs
-        if run.remedy is not None
-    }
-    strengths: dict[str, int] = {}
-    for name, strength, *_ in ended:
-        strengths[str(name)] = max(strength + 1, strengths.get(str(name), 0))
-    of_remedies = {
-        name: np.array(
-            [
-                share(np.array([[ended[name, i, p, seed] for seed in seeds] for p in wide], float))
-                for i in range(count)
-            ]
-        )
-        for name, count in strengths.items()
-    }
+    ended: dict[tuple[str, int, str], list[float]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        if run.remedy is not None and run.proxy in wide:
+            at = wide.index(run.proxy), seeds.index(run.seed)
+            restored = (np.float64(run.curve.gold[-1]) - curves[at][-1]) / gap[at[0], 0]
+            ended.setdefault((run.remedy, run.strength, run.proxy), []).append(restored)
     held_out = np.array([[bare[name, seed].curve.held_out for seed in seeds] for name in wide])
     controls = {
         "not_training": share(curves[..., 0])[None],
@@ -134,12 +150,57 @@ def table(runs: Sequence[StudyRun]) -> Remedies:
         "early_stopping_by_other_runs": share(_where_others_peak(curves))[None],
         "early_stopping_by_held_out": share(_at(curves, held_out.argmax(-1)))[None],
     }
-    every = controls | of_remedies
+    return _Told(wide, left_out, controls, {at: np.array(x) for at, x in ended.items()})
+
+
+def table(runs: Sequence[StudyRun]) -> Remedies:
+    """What every remedy restores.
+
+    Args:
+      runs: all of the study; those of the proxy `gold` are trained on the truth.
+    """
+    told = _tell(runs)
+    if not told.proxies:
+        return Remedies(rows=(), proxies=(), left_out=tuple(told.left_out))
+    strengths: dict[str, int] = {}
+    for name, strength, _ in told.ended:
+        strengths[name] = max(strength + 1, strengths.get(name, 0))
+    of_remedies = {
+        name: np.array([[told.ended[name, i, p] for p in told.proxies] for i in range(count)])
+        for name, count in strengths.items()
+    }
+    every = told.controls | of_remedies
     return Remedies(
-        rows=tuple(_row(name, shares, wide) for name, shares in every.items()),
-        proxies=tuple(wide),
-        left_out=left_out,
+        rows=tuple(_row(name, shares, told.proxies) for name, shares in every.items()),
+        proxies=tuple(told.proxies),
+        left_out=tuple(told.left_out),
     )
+
+
+def judged_elsewhere(found: Remedies, runs: Sequence[StudyRun]) -> Remedies:
+    """The table with what its choices restore in another world, on the proxies of both.
+
+    Args:
+      found: the table.
+      runs: in the other world, at the chosen strengths.
+    """
+    told = _tell(runs)
+    shared = [name for name in found.proxies if name in told.proxies]
+
+    def restored(row: RemedyRow, proxy: str) -> np.ndarray:
+        strength = row.strengths[proxy]
+        if row.name in told.controls:
+            return told.controls[row.name][strength, told.proxies.index(proxy)]
+        return told.ended[row.name, strength, proxy]
+
+    def of(row: RemedyRow) -> RemedyRow:
+        if not shared or not row.strengths:
+            return row
+        mean = np.mean([restored(row, proxy) for proxy in shared], axis=0)
+        return row.model_copy(update={"elsewhere": stats.interval(mean, UNIT)})
+
+    rows = tuple(of(row) for row in found.rows)
+    return found.model_copy(update={"rows": rows, "elsewhere": tuple(runs)})
 
 
 def _is_wide(gap: np.ndarray) -> bool:

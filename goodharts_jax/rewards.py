@@ -58,6 +58,10 @@ class Guard:
       audit_weight: of the true reward less the proxy's, on an audited step: 1 replaces the one by
         the other, 1 / audit corrects the mean. float32[].
       kl: weight of the log-ratio of the policy to the one that the training began with. float32[].
+      excess: weight of what of that log-ratio is beyond -log(`quantile`): a quantiliser (Taylor
+        2016) does nothing more than 1 / `quantile` times as often as the policy that it starts
+        from. Here of each action, for a price. float32[].
+      quantile: float32[].
       occupancy_kl: weight of the log-ratio of occupancies, as a discriminator tells it. float32[].
       occupancy_chi: weight of the ratio itself, less 1 (Laidlaw, Singhal & Dragan 2025).
         float32[].
@@ -77,6 +81,8 @@ class Guard:
     audit: jax.Array
     audit_weight: jax.Array
     kl: jax.Array
+    excess: jax.Array
+    quantile: jax.Array
     occupancy_kl: jax.Array
     occupancy_chi: jax.Array
     own: jax.Array
@@ -112,8 +118,14 @@ class Reward:
 
 def no_guard(gold_item: jax.Array, gold_step: jax.Array, **changes: Any) -> Guard:
     """A guard that changes nothing but what is given."""
-    off = dict.fromkeys(("deviations", "least", "audit", "audit_weight", "kl"), 0.0)
-    off |= {"occupancy_kl": 0.0, "occupancy_chi": 0.0, "cap": jnp.inf, "proxy": 1.0}
+    off = dict.fromkeys(("deviations", "least", "audit", "audit_weight", "kl", "excess"), 0.0)
+    off |= {
+        "occupancy_kl": 0.0,
+        "occupancy_chi": 0.0,
+        "cap": jnp.inf,
+        "proxy": 1.0,
+        "quantile": 1.0,
+    }
     numbers = {name: jnp.float32(changes.pop(name, value)) for name, value in off.items()}
     rest: dict[str, Any] = {"anchor": None, "reference": None, "own": jnp.zeros(0)} | changes
     return Guard(**numbers, gold_item=gold_item, gold_step=gold_step, **rest)
@@ -178,6 +190,12 @@ def guarded(guard: Guard, proxy: jax.Array, members: jax.Array, event: Event, dr
     gold = guard.gold_item[event.eaten] + guard.gold_step
     # Not limited: a limit would bias the correction, whose weight is 1 / audit.
     return proxy + jnp.where(draw < guard.audit, guard.audit_weight * (gold - proxy), 0.0)
+
+
+def leaving(guard: Guard, log_ratio: jax.Array) -> jax.Array:
+    """What is paid for leaving the policy that training began with; log-ratio of the two, nats."""
+    beyond = jnp.maximum(log_ratio + jnp.log(guard.quantile), 0)
+    return guard.kl * log_ratio + guard.excess * beyond
 
 
 def empty_reward() -> Reward:

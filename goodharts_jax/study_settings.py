@@ -76,7 +76,8 @@ class ProxySettings(Settings):
 class RemedySettings(Settings):
     """One strength of a remedy; what is not given is off. See `rewards.Guard`.
 
-    `mean_of` is how many reward models count, `own` the strength of the remedy's own function, and
+    `mean_of` is how many reward models count, `own` the strength of the remedy's own function,
+    `relabel` how many pairs are labelled after each part of the training, see `relabelling`, and
     `reseed` draws other random numbers for the training.
     """
 
@@ -87,10 +88,13 @@ class RemedySettings(Settings):
     audit: Share = 0.0
     audit_weight: NonNegative | None = None
     kl: NonNegative = 0.0
+    excess: NonNegative = 0.0
+    quantile: Annotated[float, Gt(0), Le(1)] = 1.0
     occupancy_kl: NonNegative = 0.0
     occupancy_chi: NonNegative = 0.0
     mean_of: Annotated[int, Ge(1)] = 1
     own: float = 0.0
+    relabel: Annotated[int, Ge(0), Le(MOST_PAIRS)] = 0
     reseed: Annotated[int, Ge(0)] = 0
 
 

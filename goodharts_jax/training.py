@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evidence.runtime.devices import at_one_time, fetch, over_runs, shard
+from evidence.runtime.devices import Lifted, at_one_time, fetch, over_runs, shard
 from goodharts_jax import ppo
 from goodharts_jax.checkpoints import Checkpoints
 from goodharts_jax.modes import NUM_CHANNELS, Mode
@@ -123,8 +123,7 @@ def train(
     """
     watch_world = watch_world or world
     num_runs = len(keys)
-    begin = over_runs(lambda world, key, mode: ppo.start(plan, world, run_keys(key).train, mode))
-    go_on = over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
+    begin, go_on = _programs(plan, chunk_updates)
     modes, keys = shard((modes, keys))
     states = begin(world, keys, modes)
     if initial is not None:
@@ -155,6 +154,13 @@ def train(
         raise ValueError(f"there is nothing to train and no checkpoint in {folder}")
     together = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *watches)
     return Trained(fetch(states, num_runs), history, together)
+
+
+@cache
+def _programs(plan: Plan, chunk_updates: int) -> tuple[Lifted, Lifted]:
+    """What begins runs and what carries them on; made once, for a training in several parts."""
+    begin = over_runs(lambda world, key, mode: ppo.start(plan, world, run_keys(key).train, mode))
+    return begin, over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
 
 
 def _going_on(

@@ -1,7 +1,9 @@
 """Proxies that are learnt, drawn and planted: what must collapse does, what can't doesn't, and what
 is told of it is right by hand."""
 
+import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import hydra
 import numpy as np
@@ -10,11 +12,14 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 import evidence
-from goodharts_jax import foretold, learnt, learnt_study, remedies, report, settings
+from goodharts_jax import foretold, learnt_study, proxies, relabelling, remedies, report, settings
 from goodharts_jax.learnt_results import LearntStudy, PressureCurve, StudyRun
 from goodharts_jax.preferences import SCALE
 from goodharts_jax.results import Manifest, Results
+from goodharts_jax.study_settings import Remedy, RemedySettings
+from goodharts_jax.world import make_world
 
+RULES = make_world(16, 2, food=(20, 20), poison=(20, 20))
 STAGES = {"random": 0, "half": 12, "expert": 24}
 PROXIES = {
     "gold": {"item": [1, -2]},
@@ -54,7 +59,7 @@ def ground(tmp_path_factory):
     }
     experiment = settings.read(plain)
     folder = tmp_path_factory.mktemp("learnt")
-    return learnt.Ground(experiment, experiment.world.build(), [7, 8], folder, Console(quiet=True))
+    return proxies.Ground(experiment, experiment.world.build(), [7, 8], folder, Console(quiet=True))
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +141,34 @@ def test_an_interrupted_study_ends_as_if_it_had_not_been(trained, ground, tmp_pa
     assert again == trained[0]
 
 
+def test_labels_given_anew_mend_what_the_first_ones_ruined(ground, tmp_path):
+    """Rewarded for poison a policy unlearns to eat; asked again, people say what food is worth."""
+    fresh = replace(ground, seeds=[7], folder=tmp_path)
+    bare = remedies.jobs(fresh, {"again": Remedy(strengths=[RemedySettings(relabel=2000)])})
+    jobs = [job for job in bare if job.proxy == "opposite"]
+    runs, _ = learnt_study.train_all(fresh, jobs)
+    ruined, mended = runs
+    assert ruined.remedy is None and mended.remedy == "again"
+    quarter = ruined.curve.step.index(ruined.curve.step[-1] // 4)
+    assert mended.curve.gold[: quarter + 1] == ruined.curve.gold[: quarter + 1]
+    assert ruined.collapsed and mended.curve.gold[-1] > mended.curve.gold[quarter] + 20
+    # Killed after a checkpoint it ends the same, for the models are kept; without them it does not.
+    assert learnt_study.train_all(fresh, jobs)[0] == runs
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert len({(line["mode"], line["steps"]) for line in lines}) == len(lines) > 0
+    (tmp_path / "relabelled_2.npz").unlink()
+    with pytest.raises(ValueError, match=r"relabelled_2.npz is missing"):
+        learnt_study.train_all(fresh, jobs)
+
+
+def test_labels_given_anew_are_of_both_policies(ground):
+    watched = [relabelling._labels(ground, list(STAGES), name, 100) for name in ("few", "opposite")]
+    assert int(watched[0].pairs) == 110 and int(watched[1].pairs) == 100
+    mixed = 10 / 110 / len(STAGES)
+    assert np.allclose(watched[0].watched, [mixed] * len(STAGES) + [100 / 110])
+    assert np.allclose(watched[1].watched, [0] * len(STAGES) + [1])
+
+
 # ---- what is told of runs -----------------------------------------------------------------------
 
 
@@ -191,6 +224,30 @@ def test_what_a_remedy_restores_by_hand(compared):
 def test_a_remedy_that_does_nothing_restores_nothing(compared):
     placebo = next(row for row in compared.rows if row.name == "placebo").chosen
     assert placebo.low < 0 < placebo.high
+
+
+def test_what_is_chosen_here_is_judged_elsewhere(compared):
+    """There the gap is from 0 to 100, and what was chosen here, not what is best there, counts."""
+    there = []
+    for seed in (1, 2):
+        there += [run("gold", seed, (0, 50, 100)), run("a", seed, (50, 0, 0), held_out=(0, 1, 0))]
+        there += [run("a", seed, (50, 0, 30), "mine", 0), run("a", seed, (50, 0, 0), "placebo")]
+    found = remedies.judged_elsewhere(compared, there)
+    rows = {row.name: row.elsewhere.value for row in found.rows}
+    assert rows["mine"] == pytest.approx(0.3) and rows["placebo"] == 0
+    assert rows["not_training"] == pytest.approx(0.5)
+    # The look that was best on b was the second.
+    assert rows["early_stopping"] == 0
+    assert found.elsewhere == tuple(there)
+    wanted = remedies.jobs(
+        SimpleNamespace(
+            study=SimpleNamespace(drawn=["gold", "a", "b"], members=1), seeds=[1], world=RULES
+        ),
+        {"mine": Remedy(strengths=[RemedySettings(), RemedySettings(kl=1)])},
+        compared,
+    )
+    chosen = [(job.proxy, job.strength) for job in wanted if job.remedy]
+    assert chosen == [("a", 0), ("b", 1)]
 
 
 def told_of(draw, informed):
@@ -301,7 +358,7 @@ def test_a_remedy_of_ones_own_stands_beside_the_others(tmp_path, served):
     done = command(*where, "study=tiny", "remedy=[mine,placebo]", *small, folder=tmp_path)
     results = evidence.load(tmp_path / "out")
     assert {run.remedy for run in results.study.runs} == {None, "mine", "placebo"}
-    assert len(results.study.runs) == 3 + 2 * 2
+    assert len(results.study.runs) == 3 + 2 * (1 + 3)
     assert "Page:" in done.stdout
     nowhere = ["remedy=[mine]", "remedies.mine.function=nowhere:at_all"]
     where[-1] = f"hydra.run.dir={tmp_path / 'nowhere'}"

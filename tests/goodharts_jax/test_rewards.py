@@ -53,6 +53,15 @@ def test_an_unbiased_audit_is_not_limited():
     assert np.mean(paid) == pytest.approx(0.9, abs=1e-3)
 
 
+def test_leaving_costs_beyond_a_bound_alone():
+    """Twice as often as at first is free, where a quantile of one half allows it."""
+    ratio = jnp.log(jnp.array([0.5, 1.0, 2.0, 8.0]))
+    assert not rewards.leaving(rewards.no_guard(*GOLD, quantile=0.1), ratio).any()
+    half = rewards.leaving(rewards.no_guard(*GOLD, excess=3.0, quantile=0.5), ratio)
+    assert half == pytest.approx([0, 0, 0, 3 * np.log(4)], abs=1e-6)
+    assert rewards.leaving(rewards.no_guard(*GOLD, kl=2.0), ratio) == pytest.approx(2 * ratio)
+
+
 def test_a_remedy_of_ones_own_is_off_at_strength_0():
     def halved(proxy, members, strength):
         return proxy - strength * members[0]

@@ -1,0 +1,134 @@
+"""Labels given anew while a policy trains: on what it has come to do.
+
+A reward model that learnt from a policy's first steps says little of where training leads. So
+people are asked again (Christiano et al. 2017, section 2.2): here after each whole part of a
+training, on pairs of the current policy's segments; a model is fitted to these and to the first
+labels together.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evidence.runtime import devices, files
+from evidence.runtime.devices import fetch, over_runs, shard
+from goodharts_jax import preferences, proxies
+from goodharts_jax.modes import Mode
+from goodharts_jax.networks import ActorCritic
+from goodharts_jax.preferences import MOST_PAIRS, Labels
+from goodharts_jax.proxies import Ground, stack
+from goodharts_jax.rewards import RewardModel
+
+Asked = Sequence[tuple[int, str, int, int]]
+"""The runs of which labels are asked anew: place in the population, proxy, seed, pairs."""
+
+
+def refit(
+    ground: Ground, policies: Mapping[str, Any], asked: Asked, params: Any, part: int
+) -> RewardModel:
+    """A model for each run that is asked for; leading axis [asked].
+
+    Args:
+      ground: what they stand on.
+      policies: by stage, leading axis [seeds].
+      asked: the runs.
+      params: of all policies by now, leading axis [runs].
+      part: how many parts of the training are over; draws other segments for each.
+    """
+    found: dict[int, RewardModel] = {}
+    descents = jnp.int32(ground.settings.budget.reward_model_steps)
+    lifted = _refits(ground.settings.plan.network, ground.watched_steps)
+    for index, seed in enumerate(ground.seeds):
+        own = [one for one in asked if one[2] == seed]
+        if not own:
+            continue
+        watched = {
+            name: jax.tree.map(lambda x, index=index: x[index], stage)
+            for name, stage in policies.items()
+        }
+        pool = proxies.watch_stages(ground, watched, seed)
+        labels = stack([_labels(ground, list(policies), name, pairs) for _, name, _, pairs in own])
+        key = jax.random.fold_in(jax.random.key(seed), 1000 + part)
+        keys = jax.vmap(partial(jax.random.fold_in, key))(jnp.array([place for place, *_ in own]))
+        now = jax.tree.map(lambda x, own=own: x[np.array([place for place, *_ in own])], params)
+        shared = (ground.world, ground.senses, pool, descents)
+        models = fetch(lifted(shared, *shard((labels, now, keys))), len(own))
+        for i, (place, *_) in enumerate(own):
+            found[place] = jax.tree.map(lambda x, i=i: x[i, 0], models)
+    return stack([found[place] for place, *_ in asked])
+
+
+def _labels(ground: Ground, stages: Sequence[str], name: str, pairs: int) -> Labels:
+    """The first labels and the new ones; of a table there are no first ones."""
+    proxy = ground.study.drawn[name]
+    first = proxies.labels_of(proxy, stages)
+    before = proxy.pairs if proxy.is_learnt else 0
+    share = np.float32(pairs / (before + pairs))
+    watched = np.append(np.asarray(first.watched) * (1 - share), share)
+    return replace(
+        first, pairs=jnp.int32(min(MOST_PAIRS, before + pairs)), watched=jnp.asarray(watched)
+    )
+
+
+@cache
+def _refits(network: ActorCritic, steps: int) -> devices.Lifted:
+    def one(shared: Any, labels: Labels, params: Any, key: chex.PRNGKey) -> RewardModel:
+        world, mode, pool, descents = shared
+        watch_key, fit_key = jax.random.split(key)
+        alone = jax.tree.map(lambda x: x[None], params)
+        now = preferences.watch_policies(network, world, mode, alone, watch_key, steps)
+        both = jax.tree.map(lambda *parts: jnp.concatenate(parts), pool, now)
+        return preferences.fit(mode, both, labels, fit_key, 1, descents).model
+
+    return over_runs(one)
+
+
+def apply(modes: Mode, asked: Asked, models: RewardModel) -> Mode:
+    """Modes in which each asked run is rewarded by its new model alone; leading axis [runs]."""
+    reward = modes.reward
+    at = np.array([place for place, *_ in asked])
+
+    def put(whole: Any, values: Any) -> Any:
+        changed = np.array(whole)
+        changed[at] = values
+        return changed
+
+    def first(whole: Any, model: Any) -> Any:
+        changed = np.array(whole)
+        changed[at, 0] = model
+        return changed
+
+    alone = np.arange(np.asarray(reward.members).shape[1]) == 0
+    reward = replace(
+        reward,
+        item=put(reward.item, 0),
+        step=put(reward.step, 0),
+        death=put(reward.death, 0),
+        model=jax.tree.map(first, reward.model, models),
+        members=put(reward.members, alone),
+    )
+    return modes.replace(reward=reward)  # type: ignore[attr-defined]
+
+
+def save(path: Path, models: RewardModel) -> None:
+    """Keep models, so that an interrupted training goes on with them."""
+    content = io.BytesIO()
+    leaves: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in vars(models).items()}
+    np.savez(content, **leaves)
+    files.write_bytes(path, content.getvalue())
+
+
+def load(path: Path) -> RewardModel:
+    """What `save` kept."""
+    with np.load(path) as kept:
+        return RewardModel(**kept)
