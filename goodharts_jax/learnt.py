@@ -22,7 +22,7 @@ from goodharts_jax import ppo, relabelling, training
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
 from goodharts_jax.ppo import History
-from goodharts_jax.proxies import LOOKS, Ground, Prepared, repeat, stack
+from goodharts_jax.proxies import LOOKS, Ground, Policies, Prepared, repeat, stack
 from goodharts_jax.rewards import Guard
 from goodharts_jax.training import Observer, Trained
 
@@ -55,7 +55,7 @@ class Job:
 # ---- who is watched -----------------------------------------------------------------------------
 
 
-def stages(ground: Ground) -> dict[str, Any]:
+def stages(ground: Ground) -> Policies:
     """Parameters of the policies that a training on the truth goes through, by stage; leading axis
     [seeds].
     """
@@ -73,7 +73,7 @@ def stages(ground: Ground) -> dict[str, Any]:
     keys = jax.vmap(jax.random.key)(jnp.array(ground.seeds, jnp.uint32))
     modes, keys = shard((repeat(ground.senses, number), keys))
     states = over_runs(lambda world, key: ppo.start(plan, world, key))(ground.world, keys)
-    found, done = dict[str, Any](), 0
+    found, done = dict[str, chex.ArrayTree](), 0
     for name, updates in sorted(ground.study.stages.items(), key=lambda item: item[1]):
         # A training shorter than a stage ends with it.
         goal = min(updates, ground.settings.num_updates)
@@ -88,7 +88,7 @@ def stages(ground: Ground) -> dict[str, Any]:
 
 def train(
     ground: Ground,
-    policies: Mapping[str, Any],
+    policies: Policies,
     prepared: Mapping[int, Prepared],
     jobs: Sequence[Job],
     folder: Path,
@@ -160,7 +160,7 @@ def _once(observe: Observer) -> Observer:
 
 def _begun(
     ground: Ground,
-    policies: Mapping[str, chex.ArrayTree],
+    policies: Policies,
     prepared: Mapping[int, Prepared],
     jobs: Sequence[Job],
 ) -> tuple[Mode, Any, jax.Array]:

@@ -29,6 +29,8 @@ from goodharts_jax.settings import Experiment
 from goodharts_jax.study_settings import MIXED, LearntSettings, ProxySettings
 from goodharts_jax.world import World
 
+Policies = Mapping[str, chex.ArrayTree]
+"""Parameters by stage."""
 LOOKS = 4
 """Whole parts of a training after which it is looked at; before the first it is looked at often."""
 _MEASURED = 1024
@@ -103,7 +105,7 @@ class Prepared(NamedTuple):
     reference: tuple[np.ndarray, np.ndarray]
 
 
-def prepare(ground: Ground, policies: Mapping[str, Any], seed: int) -> Prepared:
+def prepare(ground: Ground, policies: Policies, seed: int) -> Prepared:
     """The proxies of one seed: alike each time, so that nothing of them need be kept.
 
     Args:
@@ -126,7 +128,7 @@ def prepare(ground: Ground, policies: Mapping[str, Any], seed: int) -> Prepared:
     )
 
 
-def watch_stages(ground: Ground, policies: Mapping[str, Any], seed: int) -> Pool:
+def watch_stages(ground: Ground, policies: Policies, seed: int) -> Pool:
     """Segments of every stage, of one seed."""
     together = jax.tree.map(lambda *leaves: np.stack(leaves), *policies.values())
     key = jax.random.fold_in(jax.random.key(seed), 1)

@@ -9,7 +9,7 @@ labels together.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -26,16 +26,14 @@ from goodharts_jax import preferences, proxies
 from goodharts_jax.modes import Mode
 from goodharts_jax.networks import ActorCritic
 from goodharts_jax.preferences import MOST_PAIRS, Labels
-from goodharts_jax.proxies import Ground, stack
+from goodharts_jax.proxies import Ground, Policies, stack
 from goodharts_jax.rewards import RewardModel
 
 Asked = Sequence[tuple[int, str, int, int]]
 """The runs of which labels are asked anew: place in the population, proxy, seed, pairs."""
 
 
-def refit(
-    ground: Ground, policies: Mapping[str, Any], asked: Asked, params: Any, part: int
-) -> RewardModel:
+def refit(ground: Ground, policies: Policies, asked: Asked, params: Any, part: int) -> RewardModel:
     """A model for each run that is asked for; leading axis [asked].
 
     Args:

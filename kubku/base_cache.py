@@ -7,8 +7,12 @@ several threads, processes or replicates want it.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import json
+import logging
+import shutil
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -19,16 +23,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 import orbax.checkpoint as ocp
 
 import kubku
-from evidence.runtime.devices import at_once
+from evidence.runtime.devices import at_once, is_key
 from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, Samples, State
 from kubku.learners.registry import KNOWN
 from kubku.settings import Experiment
+
+_log = logging.getLogger(__name__)
 
 
 class BaseCache:
@@ -61,15 +69,35 @@ class BaseCache:
         learner = self._learners[cell.learner, cell.family]
         if learner.bases[cell.base] is None:
             return started(learner, self._keys(cell)[0]), 0.0
-        place, together = self._place(cell), self._made_with(cell)
+        together = self._made_with(cell)
         with self._making[together[0]]:
-            if not place.exists():
-                self._make([c for c in together if not self._place(c).exists()])
-        seconds = json.loads(place.with_suffix(".json").read_text())["seconds"]
-        # To the host: what orbax restores is bound to one device.
-        with self._keeping, ocp.StandardCheckpointer() as keeper:
-            state = started(learner, self._keys(cell)[0])
-            return jax.device_get(keeper.restore(place, {"state": state})["state"]), seconds
+            kept = self._kept(cell)
+            if kept is None:
+                self._make([c for c in together if c == cell or self._kept(c) is None])
+                kept = self._kept(cell)
+        if kept is None:
+            raise ValueError(f"{self._place(cell)} can't be read though it was just written")
+        return kept
+
+    def _kept(self, cell: Cell) -> tuple[State, float] | None:
+        """What is kept of a base state, if it is there and as it was written."""
+        place, learner = self._place(cell), self._learners[cell.learner, cell.family]
+        if not place.exists():
+            return None
+        try:
+            note = json.loads((place / "note.json").read_text())
+            # To the host: what orbax restores is bound to one device.
+            with self._keeping, ocp.StandardCheckpointer() as keeper:
+                like = started(learner, self._keys(cell)[0])
+                state = jax.device_get(keeper.restore(place / "state", {"state": like})["state"])
+            if note["digest"] != _digest(state):
+                raise ValueError("its digest is another")
+            return state, note["seconds"]
+        except Exception as error:  # orbax and what it reads with have dozens of their own
+            _log.warning("%s can't be read (%s) and is made again", place, str(error)[:200])
+            if self._settings.stage != "evaluate":
+                shutil.rmtree(place, ignore_errors=True)
+            return None
 
     def _made_with(self, cell: Cell) -> list[Cell]:
         """Whose base states are made at one go: an accelerator makes those of all replicates in
@@ -106,13 +134,16 @@ class BaseCache:
         seconds = (time.perf_counter() - start) / len(cells)
         for cell, state in zip(cells, states, strict=True):
             place = self._place(cell)
-            if place.exists():  # another process was quicker
-                continue
+            note = {"seconds": seconds, "digest": _digest(state), "made_of": self._made_of(cell)}
             place.parent.mkdir(parents=True, exist_ok=True)
-            note = {"seconds": seconds, "made_of": self._made_of(cell)}
-            place.with_suffix(".json").write_text(json.dumps(note) + "\n")
-            with self._keeping, ocp.StandardCheckpointer() as keeper:
-                keeper.save(place, {"state": state})  # orbax takes no array by itself
+            # Whole or not at all, whatever other processes do or a kill leaves.
+            with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+                whole = Path(folder) / place.name
+                with self._keeping, ocp.StandardCheckpointer() as keeper:
+                    keeper.save(whole / "state", {"state": state})  # it takes no array by itself
+                (whole / "note.json").write_text(json.dumps(note) + "\n")
+                with contextlib.suppress(OSError):  # another was quicker
+                    whole.rename(place)
 
     def _keys(self, cell: Cell) -> jax.Array:
         return keys(self._settings.seeds(cell.replicate)[0])
@@ -125,6 +156,7 @@ class BaseCache:
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
             self._settings.seeds(cell.replicate)[0],
             *(budget.pretrain, budget.training.model_dump(), self._code),
+            *(jax.__version__, optax.__version__),
             entry.outer,
             target_digest(target) if target is not None else None,
         ]
@@ -132,6 +164,15 @@ class BaseCache:
     def _place(self, cell: Cell) -> Path:
         digest = hashlib.sha256(json.dumps(self._made_of(cell)).encode()).hexdigest()[:16]
         return Path(self._settings.cache).absolute() / digest
+
+
+def _digest(state: State) -> str:
+    """Of all its leaves, to tell a file that changed by itself."""
+    found = hashlib.sha256()
+    for leaf in jax.tree.leaves(state):
+        array = np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+        found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return found.hexdigest()
 
 
 def started(learner: Learner, key: jax.Array) -> State:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,8 @@ from kubku.halo import Learner
 from kubku.results import Tuned
 from kubku.settings import Experiment
 from kubku.tasks import Family
+
+_log = logging.getLogger(__name__)
 
 NO_BASE = "none"
 """Base state and world of what has neither: a language model."""
@@ -101,6 +106,18 @@ def save(path: Path, found: Found) -> None:
     note = found.note.model_dump_json()
     np.savez_compressed(buffer, allow_pickle=False, note=note, **found.arrays)
     write_bytes(path, buffer.getvalue())
+
+
+def is_kept(path: Path) -> bool:
+    """Whether a cell is there and whole; one that can't be read is made again."""
+    if not path.exists():
+        return False
+    try:
+        load(path)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        _log.warning("%s can't be read (%s) and is made again", path, error)
+        return False
+    return True
 
 
 def load(path: Path) -> Found:

@@ -155,7 +155,7 @@ def _work(jobs: Iterable[_Job], console: Console) -> None:
 def _evaluate(plan: Plan, cell: Cell) -> None:
     """Write a cell's file, unless it is there."""
     path = plan.folder / cell.path
-    if path.exists():
+    if cells.is_kept(path):
         return
     base, seconds = plan.bases.get(cell)
     budget, slow = plan.settings.budget, KNOWN[cell.learner].slow
@@ -185,7 +185,7 @@ def _ask_model(plan: Plan) -> None:
         for name in names:
             for family in plan.source.families.values():
                 path = plan.folder / _model_cell(family.name, name).path
-                if not path.exists():
+                if not cells.is_kept(path):
                     test = plan.source.splits(family.name, 0).test
                     few = samples.rows(test, slice(0, plan.settings.budget.slow))
                     cells.save(path, evaluation.ask(model, family, few))

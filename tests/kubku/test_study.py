@@ -11,11 +11,12 @@ from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
 from evidence.runtime import devices
-from kubku import protocol, settings
+from kubku import cells, protocol, settings
 from kubku.base_cache import BaseCache
-from kubku.cells import Cell
+from kubku.cells import Cell, Found
 from kubku.grownet.two_layer import grownet_two_layer
 from kubku.plan import prepared
+from kubku.results import Tuned
 from kubku.tasks import FAMILIES, generate
 
 
@@ -74,8 +75,7 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
     at_once = bases(tmp_path / "at_once")
     as_accelerator(lambda: at_once.get(cells[1])[0])
     names = [
-        {path.name for path in (tmp_path / folder).glob("*.json")}
-        for folder in ("alone", "at_once")
+        {path.name for path in (tmp_path / folder).iterdir()} for folder in ("alone", "at_once")
     ]
     assert names[0] == names[1] and len(names[0]) == 3
     kept = bases(tmp_path / "at_once", stage="evaluate")
@@ -85,8 +85,51 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
     assert not np.allclose(first[1], second[1])
     starts = [kept.get(cell._replace(base="random"))[0].params for cell in cells[:2]]
     assert not np.allclose(*(jax.tree.leaves(start)[1] for start in starts))
-    note = json.loads(next((tmp_path / "alone").glob("*.json")).read_text())
+    note = json.loads(next((tmp_path / "alone").glob("*/note.json")).read_text())
     assert [0.002, 2.5] in note["made_of"]  # the MLP's, from kubku/outer.py
+
+
+def test_a_damaged_base_state_is_made_again(tmp_path, caplog):
+    """Its bytes are counted in its note: what changed by itself is not taken for what was kept."""
+    cell = Cell("stories", "mlp", "marginal", "skewed", 0)
+    made, _ = bases(tmp_path).get(cell)
+    (place,) = tmp_path.iterdir()
+
+    def flip(path):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+    def largest():
+        return max(place.rglob("*"), key=lambda path: path.stat().st_size * path.is_file())
+
+    damages = (
+        lambda: flip(largest()),
+        lambda: largest().write_bytes(largest().read_bytes()[:99]),
+        (place / "note.json").unlink,
+        lambda: (place / "note.json").write_text('{"seconds": 1, "digest": "another"}'),
+    )
+    for damage in damages:
+        caplog.clear()
+        damage()
+        again, _ = bases(tmp_path).get(cell)
+        assert "is made again" in caplog.text
+        chex.assert_trees_all_equal(again, made)
+    largest().unlink()
+    with pytest.raises(ValueError, match="makes none, 'base' does"):
+        bases(tmp_path, stage="evaluate").get(cell)
+
+
+def test_a_damaged_cell_is_made_again(tmp_path, caplog):
+    path = tmp_path / "cell.npz"
+    note = Tuned(objective=0, seconds=0, seconds_base=0)
+    cells.save(path, Found({"answers": np.arange(2000)}, note))
+    whole = path.read_bytes()
+    assert cells.is_kept(path) and not cells.is_kept(tmp_path / "none.npz") and not caplog.text
+    for content in (whole[:-40], whole[:200] + bytes([whole[200] ^ 1]) + whole[201:], b"", b"PK"):
+        path.write_bytes(content)
+        assert not cells.is_kept(path) and "is made again" in caplog.text
+        caplog.clear()
 
 
 def test_base_states_made_otherwise_are_kept_apart(tmp_path):
