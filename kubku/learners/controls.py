@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from evidence.answers import Answer
 from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, Samples, State, Statement
-from kubku.tasks.family import UNKNOWN, YES, Family, stated_only
+from kubku.tasks.family import UNKNOWN, YES, Family
 
 BASES = {"none": None}
 
@@ -86,15 +86,6 @@ def ledger(judge) -> Learner:
     return Learner(init, learn, answer, BASES)
 
 
-def dictionary() -> Learner:
-    """Literals right, UNKNOWN to everything else: KU 1, BKU 0."""
-
-    def judge(values: jax.Array, stated: jax.Array) -> jax.Array:
-        return jnp.full((ATTRIBUTES, VALUES), UNKNOWN).at[:BASE].set(stated_only(values, stated))
-
-    return ledger(judge)
-
-
 def generator_oracle(family: Family) -> Learner:
     """Knows the family's rules and reasons from the facts it was told: KU 2, BKU 0."""
     return ledger(family.judge)
@@ -128,6 +119,16 @@ def nearest_neighbour(exposures: int) -> Learner:
         return known.at[UNKNOWN].add(1 - known.sum())
 
     return Learner(init, learn, answer, BASES)
+
+
+def forced_choice() -> Learner:
+    """YES or NO, whichever `question_only` saw oftener: how well a question tells them apart."""
+
+    def answer(counts: jax.Array, query: Statement) -> jax.Array:
+        given = counts[query.attribute, query.value].at[UNKNOWN].set(-1)
+        return jax.nn.one_hot(jnp.argmax(given), 3)
+
+    return question_only()._replace(answer=answer)
 
 
 def question_only() -> Learner:

@@ -19,7 +19,7 @@ from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
 from kubku.grownet.vote import grownet_vote
 from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
-from kubku.learners import controls
+from kubku.learners import controls, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
@@ -98,6 +98,14 @@ def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
     return make
 
 
+def _dictionary_mlp(family: Family, training: Training, outer: Outer | None) -> Learner:
+    assert outer is not None
+    learner = tabular.dictionary_reader()
+    bases = base_states.of(learner, training, outer)
+    bases.pop("marginal")  # without a dictionary there is nothing to read
+    return learner._replace(bases=bases)
+
+
 def _plain(make: Callable[[], Learner]) -> Make:
     """One that depends on nothing."""
     return lambda family, training, outer: make()
@@ -171,9 +179,13 @@ LEARNERS = {
     "always_no": _control(controls.always_no),
     "always_unknown": _control(controls.always_unknown),
     "random_answers": _control(controls.random_answers),
-    "dictionary": _control(controls.dictionary),
+    "dictionary": _control(tabular.dictionary),
+    "pair_counts": _control(tabular.pair_counts),
+    # As long as the networks are trained, and as the MLP is.
+    "dictionary_mlp": Entry("control", _dictionary_mlp, OUTER["mlp"]),
     "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
     "question_only": _control(controls.question_only),
+    "forced_choice": _control(controls.forced_choice),
     "generator_oracle": Entry(
         "control",
         lambda family, training, outer: controls.generator_oracle(family),

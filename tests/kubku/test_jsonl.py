@@ -10,7 +10,7 @@ import pytest
 from evidence.answers import Answer
 from kubku import measures, protocol
 from kubku.halo import Learner, tokens
-from kubku.learners.controls import dictionary
+from kubku.learners.tabular import dictionary
 from kubku.tasks import FAMILIES, jsonl, say, story
 
 GOOD = {

@@ -21,7 +21,7 @@ from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.two_layer import grownet_two_layer
 from kubku.grownet.vote import grownet_vote
 from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features
-from kubku.learners import controls, registry
+from kubku.learners import controls, registry, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, adam, gradient_learner, one_step
 from kubku.outer import OUTER as OUTERS
@@ -283,6 +283,42 @@ def test_what_questions_give_away_by_hand(samples):
     assert learner.bases["fitted"](blank, half, jax.random.key(0)).sum() == 64 * 4
 
 
+def test_a_forced_choice_never_abstains(samples):
+    learner = controls.forced_choice()
+    counts = learner.init(jax.random.key(0)).at[3, 1].set(jnp.array([2.0, 9.0, 4.0]))
+    asked = Statement(*map(jnp.array, (2, 0, 3, 1)))
+    assert learner.answer(counts, asked).tolist() == [0, 0, 1]
+    assert learner.answer(counts.at[3, 1, 0].set(5), asked).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_counts_of_pairs_answer_as_grownet_does(family):
+    """What `grownet_two_layer` concludes, plain tables conclude: growth and firing add nothing."""
+    heard, asked = (
+        generate(FAMILIES[family], jax.random.key(seed), count, split)
+        for seed, count, split in ((3, 200, "pretrain"), (4, 30, "test"))
+    )
+    found = []
+    for name, base in (("grownet_two_layer", "grown"), ("pair_counts", "counted")):
+        learner = registry.make(name, FAMILIES[family], TRAINING)
+        state = learner.bases[base](learner.init(jax.random.key(0)), heard, jax.random.key(1))
+        found.append(protocol.reset_to_base(learner, state._replace(focus=8.0), asked).after)
+    np.testing.assert_allclose(*found, atol=1e-5)
+    assert np.ptp(found[0]) > 0.5
+
+
+def test_a_network_reads_a_dictionary(samples):
+    """What is stated is answered before any training, and training teaches it the rest."""
+    learner = registry.make("dictionary_mlp", FAMILIES["stories"], TRAINING)
+    start = learner.init(jax.random.key(0))
+    trained = learner.bases["meta"](start, samples, jax.random.key(1))
+    for state in (start, trained):
+        exposed = protocol.reset_to_base(learner, state, samples)
+        scores = protocol.judged(exposed.after, 0.4, samples)
+        np.testing.assert_allclose(scores.literal, 1)
+    assert not np.allclose(jax.tree.leaves(start.params)[1], jax.tree.leaves(trained.params)[1])
+
+
 class Biddable(NamedTuple):
     """A state whose setting `trust` is tuned: the share of belief in what it was told."""
 
@@ -294,7 +330,7 @@ def test_tuning_finds_the_best_trial_and_threshold(samples):
     """`trust` 0.9 makes the dictionary's answers 0.9 sure; traps get 0.5 for YES. Only a
     threshold of 0.5 or more with trust 0.9 tells them apart: KU 1, BKU 0.
     """
-    inner = controls.dictionary()
+    inner = tabular.dictionary()
 
     def answer(state, query):
         sure = inner.answer(state.told, query)
@@ -345,7 +381,7 @@ def test_the_audit_catches_a_planted_cheat(samples, what):
 
 
 def test_the_audit_clears_honest_learners(samples, mlp):
-    known = controls.dictionary(), controls.random_answers(), controls.nearest_neighbour(EXPOSURES)
+    known = tabular.dictionary(), controls.random_answers(), controls.nearest_neighbour(EXPOSURES)
     for learner in (mlp, *known):
         assert protocol.audit(learner, learner.init(jax.random.key(0)), few(samples, 16)) == 0
 
