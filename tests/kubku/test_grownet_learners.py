@@ -184,6 +184,25 @@ def test_two_layers_hold_a_rule_that_no_sample_states(grown):
     assert np.all(said[:, 2:4] == UNKNOWN)
 
 
+def test_what_is_withheld_is_not_grown_on(grown):
+    """Other answers to bias traps, and to traps about odd attributes, leave the same readers."""
+    samples = world(1, 4 * N)
+    odd = (samples.query.attribute == RULE + 1) | (samples.query.attribute == RULE)
+    for kind, attribute in ((Kind.BIAS, RULE), (Kind.HALLUCINATION, RULE + 1)):
+        asked = samples.query.attribute == RULE
+        query = samples.query._replace(
+            attribute=jnp.where(asked, attribute, samples.query.attribute)
+        )
+        kinds = jnp.where(odd, int(kind), samples.kind)
+        trapped = samples._replace(query=query, kind=kinds)
+        learner = LEARNERS["grownet_two_layer"]
+        blank = learner.init(jax.random.key(0))
+        for golds in (trapped.gold, jnp.where(asked, NO, trapped.gold)):
+            state = learner.bases["grown"](blank, trapped._replace(gold=golds), jax.random.key(7))
+            assert state.told.sum() == 0 and state.votes.sum() == 0
+    assert grown.told.sum() > 0
+
+
 def test_growing_in_instalments_is_growing_at_once(grown):
     learner = LEARNERS["grownet_two_layer"]
     fresh = learner.init(jax.random.key(0))

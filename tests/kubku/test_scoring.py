@@ -81,6 +81,17 @@ def test_an_empty_halo_counts_zero_and_padding_nowhere():
     assert (float(found.ku), float(found.bku)) == (1.0, 0.0)
 
 
+@pytest.mark.parametrize("kind", Kind)
+def test_one_query_of_a_kind_counts_whole(kind):
+    """max(1, 1) is 1: a single right answer, or a single slip, is a share of 1."""
+    asked = (int(kind) != KIND) | (np.arange(QUERIES) % 4 == 0)
+    right, wrong = score(jnp.asarray(GOLD), halo(asked=asked)), np.where(asked, Y, U)
+    assert (float(right.ku), float(right.bku)) == (2.0, 0.0)
+    slipped = score(jnp.asarray(wrong), halo(asked=asked))
+    field = {Kind.HALLUCINATION: "hallucination", Kind.BIAS: "bias"}.get(kind)
+    assert field is None or float(getattr(slipped, field)) == 1.0
+
+
 def test_batches_score_like_single_samples():
     answers = jnp.stack([jnp.asarray(case[0]) for case in CASES.values()])
     batch = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(CASES)), halo())

@@ -6,6 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
@@ -132,13 +133,17 @@ def test_a_damaged_cell_is_made_again(tmp_path, caplog):
         caplog.clear()
 
 
-def test_base_states_made_otherwise_are_kept_apart(tmp_path):
+def test_base_states_made_otherwise_are_kept_apart(tmp_path, monkeypatch):
     cell = Cell("stories", "mlp", "meta", "skewed", 0)
     other = ("grids", "gru", "marginal", "balanced", 1)
     cells = [cell, *(cell._replace(**{f: v}) for f, v in zip(cell._fields, other, strict=True))]
     places = {bases(tmp_path)._place(cell) for cell in cells}
     places |= {bases(tmp_path, seed=seed)._place(cell) for seed in (5, 6)}
-    assert len(places) == 8
+    for library in (jax, optax):
+        with monkeypatch.context() as patch:
+            patch.setattr(library, "__version__", "another")
+            places.add(bases(tmp_path)._place(cell))
+    assert len(places) == 10
 
 
 def test_scores_are_the_same_whatever_fits(as_accelerator):

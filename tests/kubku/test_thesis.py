@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evidence import stats
 from evidence.measurement import Measurement
 from kubku.thesis import Thesis, compare, declared, judge
 
@@ -171,6 +172,15 @@ def test_p_values_are_adjusted_over_all_comparisons():
     assert small.p_dominates_alone < large.p_dominates_alone
     assert large.p_dominates == max(2 * small.p_dominates_alone, large.p_dominates_alone)
     assert small.p_dominates == 2 * small.p_dominates_alone
+
+
+def test_dominance_needs_the_adjusted_p(monkeypatch):
+    """Clear intervals and a p of its own below the level are not enough."""
+    assert all(comparison.dominates for comparison in compare(THESIS, BETTER))
+    monkeypatch.setattr(stats, "holm", lambda p_values: dict.fromkeys(p_values, THESIS.level))
+    for comparison in compare(THESIS, BETTER):
+        assert comparison.p_dominates_alone < THESIS.level and comparison.KU.low > 0
+        assert not comparison.dominates
 
 
 def test_the_thesis_names_learners_and_families_that_there_are():
