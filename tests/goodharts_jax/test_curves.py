@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evidence.measurement import Measurement
 from evidence.ruling import Condition
 from goodharts_jax import curves
 from goodharts_jax.watch import Watch
@@ -111,6 +112,21 @@ def test_where_some_runs_rise_first_the_kind_stays_open():
     true = np.concatenate([looked(HUMP - 30, runs=2), looked(FALLS, runs=4)])
     curve = curves.peak(STEPS, true, [LEARNT])
     assert curve.kind is None and curve.because.startswith("not determined")
+
+
+@pytest.mark.parametrize(
+    ("rise", "drop", "gain", "kind"),
+    [
+        ((90, 110), (20, 30), (70, 90), "over-optimised"),
+        ((90, 110), (5, 9), (85, 105), "rises"),  # it falls by less than a tenth of its rise
+        ((0, 1), (40, 50), (-50, -40), "misspecified"),
+        ((-5, 45), (40, 50), (-50, -1), None),  # it may have risen by as much as it fell
+        ((-5, 5), (-5, 5), (-5, 5), None),
+    ],
+)
+def test_kinds_by_hand(rise, drop, gain, kind):
+    measured = [Measurement((a + b) / 2, a, b, 5, "run", "by hand") for a, b in (rise, drop, gain)]
+    assert curves._kind(*measured, [])[0] == kind
 
 
 def test_no_kind_below_three_runs_or_before_truth_has_learnt():

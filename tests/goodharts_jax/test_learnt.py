@@ -284,6 +284,40 @@ def test_a_forecast_without_collapse_is_no_forecast():
     assert ruling.verdict == "inconclusive"
 
 
+def test_runs_stop_where_the_others_peak():
+    """Not where they peak themselves, which one who can't see the truth does not know."""
+    curves = np.array([[[0.0, 10, 0], [0, 1, 5]]])
+    assert remedies._where_others_peak(curves).tolist() == [[0, 1]]
+
+
+def test_thresholds_and_fits_are_of_the_proxies_that_are_not_judged():
+    """On those that fix them what is said above 0 falls, as far as it says; on the others, above
+    20, and the other way round."""
+    runs = []
+    for place in range(40):
+        said, judged = place - 20, place % 2
+        fell, lost = said > (20 if judged else 0), -said if judged else said
+        end = -abs(lost) - 1 if fell else abs(lost) + 1
+        runs.append(run(f"p{place}", 1, (0, end), temptation=said, inaccuracy=0))
+    runs[39] = run("p39", 1, (0, -1), temptation=21, inaccuracy=0)
+    score = foretold.tell(runs, ()).scores["temptation"]
+    assert score.threshold == 1
+    # Of twenty judged, the nine above 1 are told to fall, and one does.
+    assert score.right.value == pytest.approx(12 / 20)
+    assert score.r_squared.value < 0
+
+
+def test_whole_proxies_are_resampled():
+    runs = [run(f"p{i // 3}", i % 3, (0, 1), inaccuracy=i // 3) for i in range(12)]
+
+    def mean(on, at):
+        assert np.all(np.bincount(on.proxy[at], minlength=4) % 3 == 0)
+        return float(on.said["inaccuracy"][at].mean())
+
+    found = foretold.over_proxies(mean, foretold._ended(runs))
+    assert found.value == 1.5 and found.n == 4 and found.high - found.low > 1.5
+
+
 # ---- from settings to a page --------------------------------------------------------------------
 
 
