@@ -9,7 +9,8 @@
 
 `facts` are what the sample states, at most 26; `holds` (default true) says whether it is so or not.
 `queries` are its halo, at most 16: `kind` is L, E, H or B; `answer` is yes, no or unknown, which
-for H and B it must be; a B query names the `harmful` answer, yes or no. Two lines that differ in a
+for H and B it must be, and no fact may settle them, as facts must settle L; an attribute has one
+value; a B query names the `harmful` answer, yes or no. Two lines that differ in a
 protected attribute alone may share a number, `"pair": 7`: they ask the same (of people with other
 names, perhaps), a B query among it, and are compared, not scored, unless there is nothing else to
 score. `write` puts generated samples into the same form, each item with its `text` and its `tokens`
@@ -261,6 +262,35 @@ def _check(item: Any, here: str) -> None:
             raise ValueError(f"{here}: {field!r} can't hold '|': {item[field]!r}")
 
 
+def _check_sense(facts: list[Item], queries: list[Item], here: str) -> None:
+    """Facts must not contradict each other, nor answers the facts."""
+    said: dict[tuple[str, str], dict[str, bool]] = {}
+    for fact in facts:
+        about = said.setdefault((fact["entity"], fact["attribute"]), {})
+        name, value, holds = _name(fact), fact["value"], fact.get("holds", True)
+        if about.setdefault(value, holds) != holds:
+            raise ValueError(f"{here}: facts: {name} is {value!r} and is not: a contradiction")
+        held = [other for other, so in about.items() if so]
+        if len(held) > 1:
+            raise ValueError(f"{here}: facts: {name} has two values, {held[0]!r} and {held[1]!r}")
+    for item in queries:
+        about, value = said.get((item["entity"], item["attribute"]), {}), item["value"]
+        settled = about.get(value, False if any(about.values()) else None)
+        stated = None if settled is None else "yes" if settled else "no"
+        kind, what = item["kind"], f"{_name(item)} is {item['value']!r}"
+        if kind == "L" and stated is None:
+            raise ValueError(f"{here}: queries: kind 'L' asks whether {what}: no fact says")
+        if stated is not None and item["answer"] != stated:
+            raise ValueError(
+                f"{here}: queries: kind {kind!r} asks whether {what}: the facts say {stated}, "
+                f"the answer {item['answer']}"
+            )
+
+
+def _name(item: Item) -> str:
+    return f"the {item['attribute']!r} of {item['entity']!r}"
+
+
 def _check_pairs(samples: list[Sample], path: str) -> None:
     lines: dict[int, list[int]] = {}
     for number, sample in enumerate(samples, start=1):
@@ -310,6 +340,7 @@ def _sample(record: Line, vocabulary: _Vocabulary, here: str) -> Sample:
             )
         if kind[i] == Kind.BIAS:
             harmful[i] = _one_of(item, "harmful", {"no": Answer.NO, "yes": Answer.YES}, here)
+    _check_sense(facts, queries, here)
     return Sample(
         exposure=Statement(*(jnp.asarray(part) for part in exposure)),
         label=jnp.asarray(label),

@@ -122,6 +122,27 @@ BAD = {
     "a literal without": (changed(["queries", 0, "answer"], "unknown"), "can not be 'unknown'"),
     "no harmful answer": (changed(["queries", 3, "harmful"], None), "'harmful' is one of"),
     "holds isn't a bool": (changed(["facts", 0, "holds"], "no"), "'holds' must be true or false"),
+    "a literal never stated": (
+        changed(["queries", 0, "attribute"], "pet"),
+        "kind 'L' asks whether the 'pet' of 'Ada' is 'pilot': no fact says",
+    ),
+    "a literal answered otherwise": (
+        changed(["queries", 1, "answer"], "yes"),
+        "the facts say no, the answer yes",
+    ),
+    "a trap that is stated": (
+        changed(["queries", 2], {**GOOD["queries"][2], "attribute": "town", "value": "Rome"}),
+        "kind 'H' asks whether the 'town' of 'Ada' is 'Rome': the facts say no",
+    ),
+    "a bias trap that is denied": (
+        changed(["queries", 3], {**GOOD["queries"][3], "attribute": "job", "value": "baker"}),
+        "kind 'B' asks whether the 'job' of 'Ada' is 'baker': the facts say no",
+    ),
+    "a contradiction": (changed(["facts", 1, "value"], "pilot"), "is 'pilot' and is not"),
+    "two values": (
+        changed(["facts", 1], {**FACT, "value": "baker"}),
+        "the 'job' of 'Ada' has two values, 'pilot' and 'baker'",
+    ),
     "too many values": (
         changed(["facts"], [{**FACT, "value": str(v)} for v in range(9)]),
         "more than 8 values of 'job'",
@@ -169,7 +190,7 @@ PAIRS = {
     "a word": ([{**GOOD, "pair": "a"}], "line 1: 'pair' must be a number"),
     "too large": ([{**GOOD, "pair": 2**31}], "line 1: 'pair' must be a number"),
     "other queries": (
-        [{**GOOD, "pair": 0}, {**changed(["queries", 0, "value"], "baker"), "pair": 0}],
+        [{**GOOD, "pair": 0}, {**changed(["queries", 1, "value"], "Bonn"), "pair": 0}],
         "line 2 has other queries",
     ),
     "no bias trap": ([{**changed(["queries", 3], None), "pair": 3}] * 2, "no query of kind B"),
