@@ -54,9 +54,8 @@ def judge(
     theirs = kept.Results.load(beside) if beside is not None else None
     if theirs is not None and overrides:
         raise ValueError(f"{overrides[0]}: beside={beside} goes with its own settings")
-    settings = (
-        read(theirs.manifest.configuration) if theirs is not None else named.experiment(*overrides)
-    )
+    told = None if theirs is None else theirs.manifest.configuration
+    settings = named.experiment(*overrides) if told is None else read(told)
     policies = [as_policy(one, mode) for one in (policy if isinstance(policy, list) else [policy])]
     if not policies:
         raise ValueError("policy=[]: at least one policy is needed")
@@ -78,9 +77,8 @@ def judge(
     )
     results = assessment.of_modes(manifest, rows | found)
     if folder is not None:
-        replay = None if beside is None else Path(beside) / "replay.json"
         shown = {name: policies[0]} | {other: scripts[other] for other in SHOWN if other in scripts}
-        _write(results, settings, shown, Path(folder), replay)
+        _write(results, settings, shown, Path(folder), beside)
     return results
 
 
@@ -128,7 +126,7 @@ def _write(
     settings: Experiment,
     shown: dict[str, Policy],
     folder: Path,
-    replay: Path | None,
+    beside: str | Path | None,
 ) -> None:
     """Results, replay and page."""
     from evidence.runtime import files
@@ -136,9 +134,9 @@ def _write(
     from goodharts_jax.replay import Replay, record_scripts
 
     key, world = jax.random.key(settings.seed), settings.evaluation_world.build()
-    if replay is None:
+    if beside is None:
         recorded = record_scripts(shown, world, key)
-    elif replay.exists():
+    elif (replay := Path(beside) / "replay.json").exists():
         others = Replay.model_validate_json(replay.read_text("utf-8"))
         mine = record_scripts(shown, world, key, steps=others.steps)
         recorded = others.model_copy(update={"modes": others.modes | mine.modes})
