@@ -29,6 +29,8 @@ from epistemic.logic.terms import canonical
 
 # Larger batches spill their intermediates out of the cache and are judged at half the speed.
 LARGEST_BATCH = 1 << 16
+# Batches are filled up to one of these sizes: each is compiled once, and 100 claims take no time.
+_BATCHES = (1 << 10, 1 << 13, LARGEST_BATCH)
 
 
 class Judgement(NamedTuple):
@@ -257,9 +259,9 @@ def _looked_up(ids: dict[str, int], columns: Iterable[Iterable[str]], size: int)
 
 
 def _over_devices(claims: np.ndarray) -> jax.Array:
-    """A batch filled up to a padded size and spread over the devices."""
+    """A batch filled up to one of few sizes and spread over the devices."""
     devices = jax.device_count()
-    size = -(-padded(len(claims)) // devices) * devices
+    size = -(-next(size for size in _BATCHES if len(claims) <= size) // devices) * devices
     batch = np.zeros((size, 3), np.int32)
     batch[: len(claims)] = claims
     if devices == 1:
