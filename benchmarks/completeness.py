@@ -9,6 +9,7 @@ named, with models that know the better what it names more often.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,17 @@ _ARMS = {
 
 
 def main() -> None:
-    """Both sweeps; nothing is written before both are through."""
-    found = {name: _run(*overrides) for name, overrides in _ARMS.items()}
+    """Both sweeps."""
+    keep(_ARMS)
+
+
+def keep(arms: Mapping[str, Sequence[str]]) -> None:
+    """Write what sweeps find; nothing is written before all are through.
+
+    Args:
+      arms: folder -> overrides of its sweep.
+    """
+    found = {name: _run(*overrides) for name, overrides in arms.items()}
     wrong = load_thesis().wrong
     for name, results in found.items():
         folder = RESULTS / "epistemic" / name

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from pydantic import Field
 
 import epistemic.data
+from epistemic.data.installed import InstalledSettings, read_installed
 from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
@@ -39,10 +40,12 @@ class DomainSettings(Settings):
     `graph` and `constraints` name files of this package's data folder, or paths. `complete` lists
     classes whose members are all typed. `slow_minutes` is what pySHACL may take for all claims that
     shapes outside the compiled ones concern. With no predicates, every predicate of the graph is
-    one.
+    one. `installed` is a package that holds the graph, `path` the folder where it does.
     """
 
     name: str
+    path: str | None = None
+    installed: InstalledSettings | None = None
     graph: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
@@ -178,8 +181,7 @@ def load_domain(settings: DomainSettings) -> Domain:
         complete=settings.complete,
         slow_minutes=settings.slow_minutes,
     )
-    graph = read_graph(*map(find, settings.graph), language=settings.language)
-    graph = with_vocabulary(graph, constraints)
+    graph = with_vocabulary(_read(settings), constraints)
     wanted = settings.predicates or _all_predicates(graph)
     for name, predicate in wanted.items():
         require_triples(graph, constraints, predicate.iri, name)
@@ -189,6 +191,14 @@ def load_domain(settings: DomainSettings) -> Domain:
         for name, predicate in wanted.items()
     }
     return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
+
+
+def _read(settings: DomainSettings) -> Graph:
+    """The graph of a domain's files, or of the package that holds it."""
+    if settings.installed is None:
+        return read_graph(*map(find, settings.graph), language=settings.language)
+    triples = read_installed(settings.installed, settings.name, settings.path)
+    return Graph.from_triples(triples, settings.language)
 
 
 def find(name: str) -> Path:

@@ -152,7 +152,7 @@ def _rules(
     """
     rules: list[Rule] = []
     iri, label = predicate.iri, predicate.label
-    for rule in constraints.of(iri):
+    for rule in constraints.of_all(iri):
         sentence = sentences.get(rule.kind) or rule.say(words)
         if sentence:
             names = (rule.name, *rule.also_said(constraints.rules))

@@ -132,7 +132,7 @@ class Sources:
 
     def class_of(self, predicate: Predicate) -> str | None:
         """The class that a predicate's values must have."""
-        rules = self.domain.constraints.of(predicate.iri)
+        rules = self.domain.constraints.of_all(predicate.iri)
         return next((rule.value_class for rule in rules if rule.value_class), None)
 
     def marked(self, terms: np.ndarray) -> np.ndarray:

@@ -149,9 +149,27 @@ class Constraints:
         """Whether every value of the property has at most one subject."""
         return any(rule.allows_one_subject for rule in self.of(predicate))
 
+    def exclusive(self, predicate: str) -> bool:
+        """Whether what the property says of a pair no other may say of it."""
+        return any(
+            rule.excludes_others and predicate in (rule.predicate, *rule.value)
+            for rule in self.rules
+        )
+
     def of(self, predicate: str) -> list[Constraint]:
         """The constraints on a property, those of its inverses left out."""
         return [rule for rule in self.rules if rule.predicate == predicate]
+
+    def of_all(self, predicate: str) -> list[Constraint]:
+        """Those of a property that can be said without their targets: where one of a kind asks
+        another thing of other subjects, as a class that depends on the subject's, neither can."""
+        rules = self.of(predicate)
+
+        def differ(one: Constraint, other: Constraint) -> bool:
+            targets = (one.classes, one.nodes) != (other.classes, other.nodes)
+            return one.kind == other.kind and one.value != other.value and targets
+
+        return [one for one in rules if not any(differ(one, other) for other in rules)]
 
     def only(self, names: Iterable[str]) -> Constraints:
         """Those of the named constraints, for every subject, and none of the slow ones.

@@ -117,9 +117,13 @@ def literal(value: int | float | str | datetime.date) -> str:
 
 
 def canonical(term: str) -> str:
-    """The term with its literal normalised as rdflib does ("007" as an integer is "7")."""
-    if not term.startswith('"') or not term.endswith(">"):
+    """The term with its literal normalised as rdflib does ("007" as an integer is "7"), and its
+    language in small letters, as files are read."""
+    if not term.startswith('"') or term.endswith('"'):
         return term
+    if not term.endswith(">"):
+        lexical, mark, language = term.rpartition("@")
+        return lexical + mark + language.lower()
     lexical, _, datatype = split_literal(term) or ("", None, None)
     if datatype in _INTEGERS and _PLAIN_INTEGER.fullmatch(lexical):
         return term

@@ -55,6 +55,7 @@ class Constraint:
       names_in_value: whether its value names properties or classes.
       terms_in_value: whether its value names terms of the graph.
       allows_one_subject: whether a value has one subject at most.
+      excludes_others: whether what its property says of a pair, the others in it may not say.
       is_of_numbers: whether it asks for numbers and their like.
       joins_every_card: whether it is said in every card about its property; what it asks of
         single values is said in cards of its own alone.
@@ -69,6 +70,7 @@ class Constraint:
     names_in_value: ClassVar[bool] = False
     terms_in_value: ClassVar[bool] = False
     allows_one_subject: ClassVar[bool] = False
+    excludes_others: ClassVar[bool] = False
     is_of_numbers: ClassVar[bool] = False
     joins_every_card: ClassVar[bool] = True
 

@@ -128,8 +128,9 @@ class Disjoint(Constraint):
     @classmethod
     def read_axioms(cls, source: rdflib.Graph) -> Iterator[Constraint]:
         pairs = [*source.subject_objects(OWL.disjointWith)]
-        for group in source.objects(None, OWL.members):
-            pairs += permutations(Collection(source, group), 2)
+        for axiom in source.subjects(RDF.type, OWL.AllDisjointClasses):
+            for group in source.objects(axiom, OWL.members):
+                pairs += permutations(Collection(source, group), 2)
         for one, other in pairs:
             yield cls.of(str(one), str(other))
 

@@ -201,6 +201,7 @@ class PropertyDisjoint(Constraint):
     """sh:disjoint, owl:propertyDisjointWith: no subject has a value of both properties."""
 
     kind = "property_disjoint"
+    excludes_others = True
     parameter: ClassVar[rdflib.URIRef | None] = SH.disjoint
     names_in_value = True
 
