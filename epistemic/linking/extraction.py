@@ -31,15 +31,18 @@ _SLOT = "@"
 _OTHER = "~"
 _SUBJECT, _OBJECT = "zzsubjectzz", "zzobjectzz"
 # Words that carry no relation by themselves; their order still counts.
-_FUNCTION = frozenset(
+_FUNCTION_WORDS = (
     "is are was were be been does do did has have had of in on at to into with as by from for its "
-    "their it that this which what where who and or there so s one some among called known".split()
+    "their it that this which what where who and or there so s one some among called known"
 )
-_FILLER = frozenset("is are was were be been does do did it true that known case".split())
+_FILLER_WORDS = "is are was were be been does do did it true that known case"
 # English negation, as lists for it have (such as Chapman et al. 2001), and words that reject.
-_NEGATION = frozenset(
+_NEGATING_WORDS = (
     "not no never none nobody nothing neither nor without cannot t isn aren wasn weren doesn didn "
-    "false wrong incorrect untrue".split()
+    "false wrong incorrect untrue"
+)
+_FUNCTION, _FILLER, _NEGATION = (
+    frozenset(words.split()) for words in (_FUNCTION_WORDS, _FILLER_WORDS, _NEGATING_WORDS)
 )
 _UNDENIED = re.compile(r"\bnot (?:false|wrong|incorrect|untrue)\b")
 # Not after an abbreviation such as "St.".
@@ -51,7 +54,7 @@ _POSSESSIVES = (
 )
 # Least share of a wording's words with meaning that a sentence must have.
 _LEAST = 0.5
-# What a wording without such words, as in "Egypt is in Africa", is worth beside a verb that it lacks.
+# What a wording without such words, "Egypt is in Africa", is worth beside a verb that it lacks.
 _BARE = 0.5
 # What types that fit are worth beside likeness, which is at most 1.5.
 _FITS = 0.3
@@ -194,11 +197,11 @@ class Finder:
         if not read:
             return Found(Status.NO_CLAIM, None, stance, "no relation")
         best = max(score for score, _ in read)
-        found = [each for score, each in read if score > best - 1e-9]
-        claims = [each.claim for each in found if each.claim is not None]
+        fitting = [found for score, found in read if score > best - 1e-9]
+        claims = [found.claim for found in fitting if found.claim is not None]
         if claims and any(not self._same(claims[0], claim) for claim in claims[1:]):
             return Found(Status.AMBIGUOUS, None, stance, "several relations fit")
-        return found[0]
+        return fitting[0]
 
     def _same(self, one: Claim, other: Claim) -> bool:
         return says_the_same(one, other, self._domain.constraints)
