@@ -63,7 +63,7 @@ class ModelSettings(Settings):
       concurrency: requests under way at once.
       cache: folder of the disk cache, or None for none.
       replies: the JSONL file of "recorded": the fields `prompt` (a digest, see `digest`) and `raw`,
-        beside them `confidence` if known. Rows of an answers file have them.
+        beside them `confidence` and `finish` if known. Rows of an answers file have them.
     """
 
     source: Literal["none", "endpoint", "local", "recorded"]
@@ -133,7 +133,9 @@ class Recorded:
         if not Path(path).exists():
             raise ValueError(f"replies: {path} does not exist")
         self._replies = {
-            row["prompt"]: Reply(row["raw"], confidence=row.get("confidence"))
+            row["prompt"]: Reply(
+                row["raw"], confidence=row.get("confidence"), finish=row.get("finish")
+            )
             for row in read_jsonl(path, required=("prompt", "raw"))
             if row["prompt"] is not None and row["raw"] is not None
         }
