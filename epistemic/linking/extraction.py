@@ -9,9 +9,7 @@ bearer of a shared name is meant. Where two readings remain, none is chosen.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import combinations
@@ -22,36 +20,33 @@ import numpy as np
 from epistemic.cards import Claim
 from epistemic.domain import Domain
 from epistemic.linking.found import Found, Stance, Status, says_the_same
-from epistemic.linking.names import Kind, Mention, Names, Tokens, Words, is_number, tokens, words_of
-from epistemic.logic.graph import TYPE, Graph
-from epistemic.logic.terms import literal_text, split_literal
-from epistemic.predicates import Predicate, default_predicate
-
-_SLOT = "@"
-_OTHER = "~"
-_SUBJECT, _OBJECT = "zzsubjectzz", "zzobjectzz"
-# Words that carry no relation by themselves; their order still counts.
-_FUNCTION_WORDS = (
-    "is are was were be been does do did has have had of in on at to into with as by from for its "
-    "their it that this which what where who and or there so s one some among called known"
+from epistemic.linking.names import Mention, Names, Tokens, Words, tokens, words_of
+from epistemic.linking.relations import (
+    FILLER,
+    FUNCTION,
+    OTHER,
+    SLOT,
+    Relation,
+    class_names,
+    content_of,
+    literal_of,
+    relation_of,
+    stem,
+    templates_of,
+    types_of,
+    wording_of,
 )
-_FILLER_WORDS = "is are was were be been does do did it true that known case"
+from epistemic.logic.graph import Graph
+
 # English negation, as lists for it have (such as Chapman et al. 2001), and words that reject.
 _NEGATING_WORDS = (
     "not no never none nobody nothing neither nor without cannot t isn aren wasn weren doesn didn "
     "false wrong incorrect untrue"
 )
-_FUNCTION, _FILLER, _NEGATION = (
-    frozenset(words.split()) for words in (_FUNCTION_WORDS, _FILLER_WORDS, _NEGATING_WORDS)
-)
+_NEGATION = frozenset(_NEGATING_WORDS.split())
 _UNDENIED = re.compile(r"\bnot (?:false|wrong|incorrect|untrue)\b")
 # Not after an abbreviation such as "St.".
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[A-Z][a-z]\.)\s+|\n+")
-_POSSESSIVES = (
-    "{s}'s {label} is {o}.",
-    "{o} is {s}'s {label}.",
-    "{s} has the {label} {o}.",
-)
 # Least share of a wording's words with meaning that a sentence must have.
 _LEAST = 0.5
 # What a wording without such words, "Egypt is in Africa", is worth beside a verb that it lacks.
@@ -60,37 +55,9 @@ _BARE = 0.5
 _FITS = 0.3
 
 
-class _Relation(NamedTuple):
-    """A predicate as extraction knows it.
-
-    Attributes:
-      iri: of it.
-      subjects, objects: classes of what it relates in the graph, by id.
-      relates: what it relates things to.
-      numbers: value -> literal, of those that the graph states.
-      datatype: of its literals, or None where it has none.
-    """
-
-    iri: str
-    subjects: frozenset[int]
-    objects: frozenset[int]
-    relates: Kind
-    numbers: Mapping[Decimal, str]
-    datatype: str | None
-
-
-class _Wording(NamedTuple):
-    """A wording of a relation: its words with slots, and whether the object stands first."""
-
-    relation: int
-    swapped: bool
-    words: Tokens
-    content: frozenset[str]
-
-
 class _Reading(NamedTuple):
-    """A relation with its slots, by likeness of words alone; `bare`: the wording has none with
-    meaning and the sentence has, so that types must speak for it.
+    """A relation with its slots, by likeness of words alone; `bare`: the wording has no word
+    with meaning and the sentence has, so that types must speak for it.
     """
 
     likeness: float
@@ -110,20 +77,20 @@ class Finder:
 
     def __init__(self, domain: Domain, graph: Graph, names: Names) -> None:
         self._domain, self._graph, self._names = domain, graph, names
-        self._types = _types(domain, graph)
+        self._types = types_of(domain, graph)
         spoken = [*domain.predicates.values(), domain.type]
-        self._relations = [_relation(domain, graph, self._types, each) for each in spoken]
+        self._relations = [relation_of(domain, graph, self._types, each) for each in spoken]
         self._wordings = [
             wording
             for place, predicate in enumerate(spoken)
-            for template in _templates(predicate)
-            if (wording := _wording(place, template, predicate.unit)) is not None
+            for template in templates_of(predicate)
+            if (wording := wording_of(place, template, predicate.unit)) is not None
         ]
         self._units = {word for predicate in spoken for word in tokens(predicate.unit)}
-        self._classes = _class_names(domain, graph)
+        self._classes = class_names(domain, graph)
         said = frozenset().union(*(wording.content for wording in self._wordings))
         # "the river Volga" says no more than "Volga"; "the continent of" speaks of a relation.
-        self._mere = [name for name in self._classes if not said & set(map(_stem, name))]
+        self._mere = [name for name in self._classes if not said & set(map(stem, name))]
         self._readings = lru_cache(maxsize=1 << 16)(self._ranked)
 
     def find(self, text: str) -> Found:
@@ -143,7 +110,7 @@ class Finder:
         mentions = self._whole(read, self._names.exact(words))
         while len(mentions) < 2:
             free = _unclaimed(words, mentions)
-            alike = self._names.near(words, free, _FUNCTION | _NEGATION)
+            alike = self._names.near(words, free, FUNCTION | _NEGATION)
             if alike is None:
                 break
             mentions = sorted([*mentions, alike])
@@ -171,7 +138,7 @@ class Finder:
         def continues(at: int) -> bool:
             if not (0 <= at < len(free) and free[at] and read.capital[at]):
                 return False
-            return read.words[at] not in _FUNCTION | _NEGATION | _FILLER | mere
+            return read.words[at] not in FUNCTION | _NEGATION | FILLER | mere
 
         return [
             each
@@ -207,7 +174,7 @@ class Finder:
         return says_the_same(one, other, self._domain.constraints)
 
     def _resolved(
-        self, relation: _Relation, subject: Mention, thing: Mention, stance: Stance
+        self, relation: Relation, subject: Mention, thing: Mention, stance: Stance
     ) -> tuple[float, Found]:
         """A relation between two mentions, and what their types speak for it."""
         subjects = self._of_type(subject.terms, relation.subjects)
@@ -221,7 +188,7 @@ class Finder:
                 why = f"several things are called {name}"
                 return fits, Found(Status.AMBIGUOUS, None, stance, why)
         texts = self._graph.terms
-        said = _literal(relation, thing.number) if thing.number is not None else texts[objects[0]]
+        said = literal_of(relation, thing.number) if thing.number is not None else texts[objects[0]]
         return fits, Found(Status.LINKED, Claim(texts[chosen[0]], relation.iri, said), stance)
 
     def _of_type(self, terms: Sequence[int], classes: frozenset[int]) -> tuple[int, ...]:
@@ -229,16 +196,18 @@ class Finder:
 
     def _ranked(self, pattern: Tokens) -> tuple[_Reading, ...]:
         """Readings of a sentence by likeness, one a relation and order of slots."""
-        words = tuple(map(_stem, pattern))
-        content = _content(words)
+        words = tuple(map(stem, pattern))
+        content = content_of(words)
         best: dict[tuple[int, bool], _Reading] = {}
         for wording in self._wordings:
             shared = _shared(content, wording.content)
             if shared < _LEAST:
                 continue
             row = words if wording.content else tuple(w for w in words if w not in content)
-            likeness = shared + SequenceMatcher(None, row, wording.words, False).ratio() / 2
             bare = bool(content) and not wording.content
+            if bare and row != wording.words:
+                continue
+            likeness = shared + SequenceMatcher(None, row, wording.words, False).ratio() / 2
             reading = _Reading(likeness, wording.relation, wording.swapped, bare)
             key = (wording.relation, wording.swapped)
             best[key] = max(best.get(key, reading), reading)
@@ -306,31 +275,12 @@ def _pattern(
     at = 0
     for place, mention in enumerate(mentions):
         row += words[at : mention.start]
-        row.append(_SLOT if place in pair else _OTHER)
+        row.append(SLOT if place in pair else OTHER)
         at = mention.stop
         while mention.number is not None and at < len(words) and words[at] in units:
             at += 1
     row += words[at:]
-    return tuple(word for word in row if word not in _FILLER and word not in _NEGATION)
-
-
-def _stem(word: str) -> str:
-    """A word without the endings of English verbs and plurals."""
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word.removesuffix('ies')}y"
-    for ending, least in (("ing", 6), ("ed", 5), ("s", 4)):
-        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
-            return word.removesuffix(ending)
-    return word
-
-
-def _content(words: Sequence[str]) -> frozenset[str]:
-    """The words that carry meaning."""
-    return frozenset(
-        word
-        for word in words
-        if word not in _FUNCTION and word not in (_SLOT, _OTHER) and not is_number(word)
-    )
+    return tuple(word for word in row if word not in FILLER and word not in _NEGATION)
 
 
 def _shared(said: frozenset[str], wording: frozenset[str]) -> float:
@@ -339,85 +289,3 @@ def _shared(said: frozenset[str], wording: frozenset[str]) -> float:
         return _BARE if said else 1.0
     both = len(said & wording)
     return both and 0.75 * both / len(wording) + 0.25 * both / len(said | wording)
-
-
-# ---- what the domain and the graph say of relations ----
-
-
-def _templates(predicate: Predicate) -> list[str]:
-    """How a domain asks and states a relation, and its label in the commonest forms."""
-    plain = default_predicate(predicate.iri, True, predicate.label)
-    several = default_predicate(predicate.iri, False, predicate.label)
-    frames = (frame.replace("{label}", predicate.label) for frame in _POSSESSIVES)
-    own = (*predicate.questions, *predicate.facts)
-    return [*own, *plain.questions, *plain.facts, *several.questions, *several.facts, *frames]
-
-
-def _wording(relation: int, template: str, unit: str) -> _Wording | None:
-    """A template as words with slots; None where it lacks one."""
-    words = tokens(template.replace("{s}", _SUBJECT).replace("{o}", _OBJECT))
-    if _SUBJECT not in words or _OBJECT not in words:
-        return None
-    swapped = words.index(_OBJECT) < words.index(_SUBJECT)
-    kept = tuple(
-        _SLOT if word in (_SUBJECT, _OBJECT) else _stem(word)
-        for word in words
-        if word not in _FILLER and word not in tokens(unit)
-    )
-    return _Wording(relation, swapped, kept, _content(kept))
-
-
-def _types(domain: Domain, graph: Graph) -> dict[int, frozenset[int]]:
-    """Classes of each thing, with those above them."""
-    hierarchy = domain.constraints.hierarchy
-    found: dict[int, set[int]] = {}
-    for thing, _, kind in graph.triples[graph.triples[:, 1] == graph.ids.get(TYPE, -1)].tolist():
-        above = hierarchy.above_of(graph.terms[kind])
-        found.setdefault(thing, set()).update(graph.ids[k] for k in above if k in graph.ids)
-    return {thing: frozenset(kinds) for thing, kinds in found.items()}
-
-
-def _relation(
-    domain: Domain, graph: Graph, types: Mapping[int, frozenset[int]], predicate: Predicate
-) -> _Relation:
-    """What the graph shows of a predicate, or by its inverses."""
-    pairs = [
-        graph.triples[graph.triples[:, 1] == graph.ids.get(name, -1)][:, [2, 0] if flip else [0, 2]]
-        for name, flip in domain.constraints.synonyms(predicate.iri)
-    ]
-    subjects, objects = np.concatenate(pairs).T
-    numbers: dict[Decimal, str] = {}
-    datatypes: Counter[str] = Counter()
-    for term in np.unique(objects).tolist():
-        parts = split_literal(graph.terms[term])
-        if parts is not None and is_number(parts.lexical):
-            numbers[Decimal(parts.lexical)] = graph.terms[term]
-            datatypes[parts.datatype or ""] += 1
-    of_class: Kind = "class" if predicate.iri == TYPE else "thing"
-    return _Relation(
-        predicate.iri,
-        _common(types, subjects),
-        _common(types, objects),
-        "number" if datatypes else of_class,
-        numbers,
-        datatypes.most_common(1)[0][0] if datatypes else None,
-    )
-
-
-def _common(types: Mapping[int, frozenset[int]], terms: np.ndarray) -> frozenset[int]:
-    """Classes of at least a tenth of the terms."""
-    distinct = np.unique(terms).tolist()
-    counts = Counter(kind for term in distinct for kind in types.get(term, frozenset()))
-    return frozenset(kind for kind, number in counts.items() if number >= len(distinct) / 10)
-
-
-def _class_names(domain: Domain, graph: Graph) -> dict[Tokens, int]:
-    """Names of the classes of the graph's things, by their tokens."""
-    kinds = np.unique(graph.triples[graph.triples[:, 1] == graph.ids.get(TYPE, -1), 2])
-    return {tokens(domain.class_name(graph.terms[kind])): kind for kind in kinds.tolist()}
-
-
-def _literal(relation: _Relation, number: str) -> str:
-    """The literal that a number stands for: the graph's, or one of the commonest datatype."""
-    known = relation.numbers.get(Decimal(number))
-    return known or literal_text(number, None, relation.datatype)
