@@ -120,6 +120,7 @@ def _point(domain: str, at: At, cell: Cell) -> Linked:
         ruling=scoring.ruling(worth.gain),
         gain=worth.gain,
         lost=worth.lost,
+        false=worth.false,
         LA=worth.LA,
         FAR_NE=worth.FAR_NE,
     )

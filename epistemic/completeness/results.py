@@ -129,6 +129,9 @@ class Linked(Record):
     """Score a claim with the licence minus that without it."""
     lost: Measurement
     """Score a claim minus that of the licence that is given its claims: what linking costs."""
+    false: Measurement
+    """With the licence: share of the claims that are answered falsely, NO to a true one included,
+    which a denial that is misread lets out and FAR-NE doesn't count."""
     LA: Measurement
     """With the licence: share of the entailed claims that are answered YES."""
     FAR_NE: Measurement

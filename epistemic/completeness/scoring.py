@@ -96,11 +96,13 @@ class Paired(NamedTuple):
     Attributes:
       gain: score a claim with that licence minus that without one.
       lost: score a claim with that licence minus that with the one that is given its claims.
+      false: share of the claims that are answered falsely with that licence.
       LA, FAR_NE: with that licence.
     """
 
     gain: Measurement
     lost: Measurement
+    false: Measurement
     LA: Measurement
     FAR_NE: Measurement
 
@@ -132,6 +134,7 @@ def paired(
         yield Paired(
             gain=measured.score(price, place, alone),
             lost=measured.score(price, place, models + alone),
+            false=measured.ratio(place, 1),
             LA=measured.ratio(place, 3),
             FAR_NE=measured.ratio(place, 5),
         )
