@@ -2,9 +2,9 @@
 
 Writes what `python -m experiments.epistemic study=completeness llm=recorded` finds on rivers and
 countries, its map, and what is lost where the licence must find its claims, into
-benchmarks/results/epistemic/completeness/; and into completeness_popularity/ the same, claims given,
-at the thesis' price where the graph loses what is least often named, with models that know the
-better what it names more often.
+benchmarks/results/epistemic/completeness/. Into completeness_popularity/ it writes the same at the
+price of the thesis, claims given, where the graph loses what is least often named, with models that
+know the better what it names more often.
 """
 
 from __future__ import annotations

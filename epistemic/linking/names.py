@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from epistemic.logic.graph import TYPE, Graph, parse_triples
+from epistemic.logic.graph import LABEL, TYPE, Graph, parse_triples
 from epistemic.logic.terms import split_literal
 
 Tokens = tuple[str, ...]
@@ -26,12 +26,15 @@ ALIASES = (
 )
 """Properties whose values are further names of their subject."""
 
+COMMENT = "http://www.w3.org/2000/01/rdf-schema#comment"
+
 _TOKEN = re.compile(r"(?<!\w)-?\d[\d,]*(?:\.\d+)?(?!\w)|[^\W_]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _ARTICLES = frozenset({"the", "a", "an"})
 BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 # Names whose similarity is within so many points of the best one's may be meant as well.
 _MARGIN = 3.0
+_LONGEST = 8  # words of a literal that is a name
 _SHORTEST = 4  # letters of a name that is looked for by likeness
 
 
@@ -184,12 +187,24 @@ def read_aliases(*paths: str) -> dict[str, list[str]]:
 
 
 def _things(graph: Graph) -> np.ndarray:
-    """i32[n]: what the graph speaks of: subjects and objects, less classes and properties."""
+    """i32[n]: what the graph speaks of: subjects and objects, less classes and properties; of
+    literals those that are names, neither numbers nor long nor said of a thing's own name.
+    """
     triples = graph.triples
     typed = triples[:, 1] == graph.ids.get(TYPE, -1)
-    spoken = np.unique(np.concatenate([triples[:, 0], triples[~typed, 2]]))
+    naming = [graph.ids[name] for name in (LABEL, COMMENT, *ALIASES) if name in graph.ids]
+    told = ~typed & ~np.isin(triples[:, 1], naming)
+    spoken = np.unique(np.concatenate([triples[:, 0], triples[told, 2]]))
     other = np.union1d(triples[:, 1], triples[typed, 2])
-    return np.setdiff1d(spoken[graph.is_name[spoken]], other)
+    things = np.setdiff1d(spoken, other)
+    literals = things[~graph.is_name[things]].tolist()
+    names = [term for term in literals if _is_name(graph.labels[term])]
+    return np.concatenate([things[graph.is_name[things]], np.array(names, things.dtype)])
+
+
+def _is_name(text: str) -> bool:
+    words = tokens(text)
+    return 0 < len(words) <= _LONGEST and not (len(words) == 1 and is_number(words[0]))
 
 
 def _stated(graph: Graph) -> Iterator[tuple[int, str]]:

@@ -97,6 +97,15 @@ def test_a_number_is_the_graphs_own_literal_or_a_new_one():
         assert found.claim == (X + "oslo", X + "people", f'"{people}"^^<{NUMBER}>')
 
 
+def test_a_literal_in_words_is_found_by_them():
+    wanted = Claim(X + "france", X + "king", '"Charles the Last"')
+    domain = planted(wanted)
+    found = finder(domain).find("The king of France is Charles the Last.")
+    assert found.claim == wanted
+    # Labels themselves are no things that a claim could be about.
+    assert finder(domain).find("The king of France is Oslo.").claim.obj == X + "oslo"
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [
