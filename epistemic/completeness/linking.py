@@ -82,6 +82,12 @@ def hear(
     finders = {name: _finder(domain, each, known) for name, each in settings.linkers.items()}
     ways: dict[Way, list[Heard]] = {
         (ANY_TEXT, "given"): [_given(one) for one in samples],
+        **{
+            (ANY_TEXT, f"finds {share:.0%}"): [
+                _sometimes(one, share, seed) for one, seed in zip(samples, seeds, strict=True)
+            ]
+            for share in settings.finds
+        },
         (ANY_TEXT, "random"): [
             _at_random(domain, one, seed) for one, seed in zip(samples, seeds, strict=True)
         ],
@@ -153,6 +159,14 @@ def _given(one: Sample) -> Heard:
         true_stances(shape[1]),
         np.full(shape, OUTCOMES.index(Outcome.RIGHT), np.int8),
     )
+
+
+def _sometimes(one: Sample, share: float, seed: int) -> Heard:
+    """A share of the claims is found, and never a wrong one."""
+    heard = _given(one)
+    found = Draws(seed, _TEXTS - 2).uniform(heard.linked.size).reshape(heard.linked.shape) < share
+    missed = OUTCOMES.index(Outcome.NO_CLAIM)
+    return heard._replace(linked=found, outcome=np.where(found, heard.outcome, np.int8(missed)))
 
 
 def _nothing(one: Sample) -> Heard:

@@ -90,8 +90,8 @@ class Understood(Record):
     text: str
     """How the sentences were worded; "any" for linkers that read none."""
     linker: str
-    """What found the claims; "given" was told them, "random" took any two things of the right
-    types, "none" found nothing."""
+    """What found the claims; "given" was told them, "finds 90%" was told so many and never erred,
+    "random" took any two things of the right types, "none" found nothing."""
     right: Measurement
     """Share of the sentences whose claim was found."""
     wrong: Measurement

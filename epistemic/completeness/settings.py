@@ -34,6 +34,8 @@ class LinkingSettings(Settings):
     Attributes:
       texts: styles of sentences by name.
       linkers: what finds the claims, by name; controls are added.
+      finds: shares of the claims that a linker finds which never errs, one a control: how good
+        linking must be.
       models: those of the study whose answers are licensed.
       aliases, wordings: files, with `{domain}` for the domain's name; a domain without them has
         neither aliases nor the styles of other wordings.
@@ -41,6 +43,7 @@ class LinkingSettings(Settings):
 
     texts: Mapping[str, Style]
     linkers: Mapping[str, Linker]
+    finds: tuple[Share, ...] = ()
     models: tuple[str, ...]
     aliases: str | None = None
     wordings: str | None = None

@@ -377,6 +377,7 @@ def test_calibration_in_a_world_that_ships():
 LINKING = {
     "texts": {"ours": {"wording": "ours"}, "rough": {"wording": "ours", "misspelt": 0.5}},
     "linkers": {"labels": {}, "similar": {"similarity": 85}},
+    "finds": (0.9, 0.5),
     "models": ("bluffing",),
 }
 FEW = {"keep": (1.0, 0.6), "wrong": (0.0,), "price": (3.0,)}
@@ -451,6 +452,19 @@ def test_what_linking_loses_is_measured(spoken):
     for u in shares.values():
         parts = (u.right, u.wrong, u.ambiguous, u.not_found, u.no_claim)
         assert sum(part.value for part in parts) == pytest.approx(1)
+
+
+def test_a_linker_that_never_errs_loses_by_what_it_misses(spoken):
+    points = by_way(spoken)
+    found = {u.linker: u.right.value for u in spoken.linking.understood if u.text == "any"}
+    assert found["finds 90%"] == pytest.approx(0.9, abs=0.02)
+    assert found["finds 50%"] == pytest.approx(0.5, abs=0.03)
+    given = points["any", "given", 1.0]
+    for share in (0.9, 0.5):
+        point = points["any", f"finds {share:.0%}", 1.0]
+        # No wrong triple: all that leaves is right, and as much less of it as claims are missed.
+        assert point.false.value == 0
+        assert point.LA.value == pytest.approx(share * given.LA.value, abs=0.05)
 
 
 def test_a_sentence_leaves_by_what_is_found_in_it_and_is_scored_by_what_it_says(world):
