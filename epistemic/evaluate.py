@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
       passed: whether that is the gold answer; "pass" in the file.
       system: its name.
       label: "E", "C" or "U".
-      raw, confidence, proof, latency_s, error, prompt: see `Response`.
+      raw, confidence, proof, latency_s, error, prompt, finish, linking, reading: see `Response`.
       run: see `run_digest`.
     """
 
@@ -46,6 +46,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
     latency_s: float | None = None
     error: str | None = None
     prompt: str | None = None
+    finish: str | None = None
+    linking: str | None = None
+    reading: str | None = None
     run: str
 
     @property
@@ -201,6 +204,9 @@ def _row(card: Card, response: Response, name: str, run: str) -> Row:
         latency_s=round(response.latency_s or 0.0, 6),
         error=response.error,
         prompt=response.prompt,
+        finish=response.finish,
+        linking=response.linking,
+        reading=response.reading,
         run=run,
     )
 

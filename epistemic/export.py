@@ -31,12 +31,14 @@ class RecordedReply(NamedTuple):
       raw: the reply as it came.
       confidence: in [0, 1], or None.
       deck: hash of the deck that it was asked about.
+      finish: why it ended, or None where the endpoint doesn't say.
     """
 
     prompt: str
     raw: str
     confidence: float | None
     deck: str
+    finish: str | None = None
 
 
 def write_lm_eval_task(cards: Sequence[Card], folder: str | Path, name: str) -> Path:
@@ -93,11 +95,13 @@ def replies(folder: str | Path) -> Iterator[RecordedReply]:
         for row in read_rows(answered / f"{name}.jsonl").values():
             if row.error is not None:
                 raise ValueError(f"{answered}/{name}.jsonl: no reply to {row.id}, {row.error}")
+            if row.linking is not None and row.prompt is None:
+                continue  # no claim was found, and nothing asked
             if row.prompt is None or row.raw is None:
                 raise ValueError(f"{answered}/{name}.jsonl: no prompt or no reply for {row.id}")
             if row.prompt not in seen:
                 seen.add(row.prompt)
-                yield RecordedReply(row.prompt, row.raw, row.confidence, deck)
+                yield RecordedReply(row.prompt, row.raw, row.confidence, deck, row.finish)
     if not seen:
         raise ValueError(f"{answered} holds no replies of a language model")
 

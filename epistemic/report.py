@@ -16,7 +16,7 @@ from epistemic.completeness import report as completeness
 from epistemic.completeness.results import Results as CompletenessResults
 from epistemic.evaluate import Row, Rows, read_rows
 from epistemic.results import Results
-from epistemic.scoring.thesis import load_thesis, meets
+from epistemic.scoring.thesis import expectations, load_thesis, meets
 from epistemic.systems import CONTROLS
 from evidence import figures as drawing
 from evidence.pages import number, render
@@ -77,6 +77,7 @@ def write(folder: str | Path) -> Path:
         metrics=figures.METRICS,
         figures={name: drawing.svg(f) if f is not None else None for name, f in drawn.items()},
         meets=meets,
+        expectations=expectations(thesis, results.systems),
         browser=_browser_of(folder, list(results.systems)),
     )
     return write_text(folder / "report.html", text)

@@ -13,6 +13,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 import evidence
+from epistemic.linking.counts import LinkingCounts
 from evidence.measurement import Measurement
 from evidence.record import Record
 
@@ -27,11 +28,9 @@ class Ratio(Measurement):
 
     Attributes:
       value: numerator / denominator, or None where the denominator is 0.
-      low: lower end of the interval, at least 0.
-      high: upper end of the interval, at most 1.
+      low, high: ends of the interval, in [0, 1].
       n: how many subjects have cards that count.
-      numerator: cards for which it holds; the F1 counts some twice.
-      denominator: cards that count.
+      numerator, denominator: cards for which it holds (F1 counts some twice), and that count.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -121,8 +120,7 @@ class Conventions(Record):
     """The four metrics under three conventions of what a right answer is; see `scoring.metrics`."""
 
     seed: Four[Ratio]
-    """As the experiment's description has it: NO rejects a contradictory claim, and so does
-    abstaining."""
+    """As the experiment's description has it: abstaining rejects a contradiction as NO does."""
     strict: Four[Ratio]
     """Abstaining is right on unknown claims alone; only a NO rejects."""
     published: Four[Ratio]
@@ -201,6 +199,8 @@ class SystemResults(Record):
     enough failed calls."""
     selective: Selective
     """What its confidence is worth."""
+    linking: LinkingCounts | None = None
+    """For a system that finds the claim in the question's words; None for those given it."""
     by_kind: Mapping[str, KindScores] = Field(default_factory=dict)
     """By kind of card, such as "C_functional"; kept files leave it out."""
     by_predicate: Mapping[str, PredicateScores] = Field(default_factory=dict)

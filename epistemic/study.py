@@ -53,7 +53,12 @@ from epistemic.systems.licence import Licence, Licensed
 from epistemic.systems.replay import Replay
 from evidence.results import Manifest
 from evidence.runtime.files import file_digest, read_jsonl, write_json, write_text
-from evidence.runtime.language_models import Model, ModelSettings, open_model
+from evidence.runtime.language_models import (
+    Model,
+    ModelSettings,
+    open_model,
+    weights_digest,
+)
 
 _Part = TypeVar("_Part")
 Label = Literal["E", "C", "U"]
@@ -231,8 +236,10 @@ def _rows(
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
     model = settings.llm.model_dump(
-        exclude={"cache", "timeout_s", "attempts", "concurrency", "key_env"}
+        exclude={"cache", "timeout_s", "attempts", "concurrency", "key_env", "weights"}
     )
+    if settings.llm.weights is not None:
+        model["weights"] = weights_digest(settings.llm.weights)
     decisive = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),

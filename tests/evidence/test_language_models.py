@@ -1,12 +1,14 @@
 """The client against a server of ours that misbehaves on purpose, and the real local model."""
 
 import email.utils
+import importlib.util
 import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from evidence.runtime.config import build
@@ -239,16 +241,99 @@ def test_bad_settings_are_named(node, message):
         build(ModelSettings, node, at="llm")
 
 
+GRAMMAR = 'root ::= "YES" | "NO" | "UNKNOWN"'
+
+
 def test_the_local_model_answers_within_its_grammar():
     pytest.importorskip("xllamacpp")
     pytest.importorskip("diskcache")
-    settings = ModelSettings(
-        source="local", model="SmolLM2", grammar='root ::= "YES" | "NO" | "UNKNOWN"', concurrency=1
-    )
     try:
+        settings = ModelSettings(source="local", model="SmolLM2", grammar=GRAMMAR, concurrency=1)
         with open_model(settings) as model:
             [reply] = model.ask(["Is Paris in France? Answer YES, NO or UNKNOWN."])
     except ValueError as error:
         pytest.skip(str(error))
     assert reply.text in ("YES", "NO", "UNKNOWN")
     assert 0 < reply.confidence <= 1
+
+
+def random_weights(path, seed, width=32, heads=2):
+    """A llama of one layer with random weights and a vocabulary of bytes, as a GGUF file."""
+    gguf = pytest.importorskip("gguf")
+    file = gguf.GGUFWriter(str(path), "llama")
+    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    file.add_context_length(4096)
+    file.add_embedding_length(width)
+    file.add_block_count(1)
+    file.add_feed_forward_length(width)
+    file.add_head_count(heads)
+    file.add_head_count_kv(heads)
+    file.add_layer_norm_rms_eps(1e-5)
+    file.add_rope_dimension_count(width // heads)
+    file.add_vocab_size(len(words))
+    file.add_tokenizer_model("llama")
+    file.add_token_list(words)
+    file.add_token_scores([0.0] * len(words))
+    file.add_token_types([2, 3, 3, *[6] * 256])  # unknown, control, byte
+    file.add_bos_token_id(1)
+    file.add_eos_token_id(2)
+    file.add_unk_token_id(0)
+    random = np.random.default_rng(seed)
+    for name in ("token_embd", "output"):
+        shape = (len(words), width)
+        file.add_tensor(f"{name}.weight", random.standard_normal(shape).astype(np.float32))
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+        weight = random.standard_normal((width, width)).astype(np.float32)
+        file.add_tensor(f"blk.0.{name}.weight", weight)
+    for name in ("blk.0.attn_norm", "blk.0.ffn_norm", "output_norm"):
+        file.add_tensor(f"{name}.weight", np.ones(width, np.float32))
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()
+
+
+def test_any_file_of_weights_is_a_model_of_its_own_name(tmp_path):
+    """A random model served by llama.cpp: held to a grammar, left free and cut, and kept apart from
+    another of the same name in the cache.
+    """
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("diskcache")
+    random_weights(tmp_path / "tiny.gguf", seed=0)
+    common = {"source": "local", "concurrency": 1, "cache": str(tmp_path / "cache")}
+    said = []
+    for path in (tmp_path / "tiny.gguf", tmp_path / "other" / "tiny.gguf"):
+        path.parent.mkdir(exist_ok=True)
+        random_weights(path, seed=len(said))
+        with open_model(ModelSettings(weights=str(path), max_tokens=12, **common)) as model:
+            assert model.name == "tiny"
+            said += list(model.ask(["Is Paris in France?"]))
+    assert said[0].finish == "length" and said[0].text != said[1].text
+    held = ModelSettings(weights=str(path), grammar=GRAMMAR, **common)
+    with open_model(held) as model:
+        [reply] = model.ask(["Is Paris in France?"])
+    assert reply.text in ("YES", "NO", "UNKNOWN") and reply.finish == "stop"
+
+
+def test_weights_that_cannot_be_read_are_named(tmp_path, monkeypatch):
+    text = tmp_path / "text.gguf"
+    text.write_text("no weights")
+    with pytest.raises(ValueError, match=r"llm\.weights: only the source local .*; llm=local"):
+        build(ModelSettings, {"source": "none", "weights": str(text)}, at="llm")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="needs xllamacpp: pip install"):
+        build(ModelSettings, {"source": "local", "weights": str(text)}, at="llm")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    for path, problem in ((text, "is no GGUF file"), (tmp_path / "none.gguf", "does not exist")):
+        with pytest.raises(ValueError, match=rf"llm\.weights: .*{path.name} {problem}"):
+            build(ModelSettings, {"source": "local", "weights": str(path)}, at="llm")
+
+
+def test_why_a_reply_ended_is_kept(server, tmp_path):
+    Misbehaving.scripts["p"] = [(200, completion("The capital of", finish_reason="length"))]
+    Misbehaving.scripts["q"] = [(200, completion("YES"))]
+    assert [reply.finish for reply in ask(server, ["p", "q"])] == ["length", None]
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps({"prompt": digest("p"), "raw": "The", "finish": "length"}) + "\n")
+    with open_model(ModelSettings(source="recorded", replies=str(path))) as model:
+        assert next(iter(model.ask(["p"]))).finish == "length"
