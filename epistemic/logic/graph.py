@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyoxigraph
@@ -32,6 +32,7 @@ from epistemic.logic.terms import (
 
 TYPE = str(RDF.type)
 LABEL = str(RDFS.label)
+Name = TypeVar("Name")
 
 _FORMATS = {
     ".ttl": pyoxigraph.RdfFormat.TURTLE,
@@ -187,15 +188,21 @@ def _read_labels(
 ) -> list[str]:
     """The label of each term, see `Graph.labels`."""
     labels = [plain_label(term) for term in terms]
-    best: dict[int, tuple[int, str]] = {}
-    for subject, _, thing in triples[triples[:, 1] == ids.get(LABEL, -1)]:
-        parts = split_literal(terms[thing])
-        lexical, given = (terms[thing], None) if parts is None else parts[:2]
-        preference = 0 if given == language else 1 if given is None else 2
-        best[subject] = min(best.get(subject, (3, "")), (preference, lexical))
-    for subject, (_, lexical) in best.items():
-        labels[subject] = lexical
+    rows = triples[triples[:, 1] == ids.get(LABEL, -1)].tolist()
+    for subject, label in best_labels(((s, terms[o]) for s, _, o in rows), language).items():
+        labels[subject] = label
     return labels
+
+
+def best_labels(given: Iterable[tuple[Name, str]], language: str) -> dict[Name, str]:
+    """Of the labels given to each name, as terms, the one that wins; see `Graph.labels`."""
+    best: dict[Name, tuple[int, str]] = {}
+    for name, label in given:
+        parts = split_literal(label)
+        lexical, tag = (label, None) if parts is None else parts[:2]
+        preference = 0 if tag == language else 1 if tag is None else 2
+        best[name] = min(best.get(name, (3, "")), (preference, lexical))
+    return {name: lexical for name, (_, lexical) in best.items()}
 
 
 def _ranks(values: list[tuple[Scale, Any]]) -> np.ndarray:

@@ -14,6 +14,7 @@ from rdflib.term import Node
 from epistemic.logic.graph import Graph
 from epistemic.logic.hierarchy import Hierarchy
 from epistemic.logic.lookup import Demand
+from epistemic.logic.phrasing import Phrasing
 from epistemic.logic.tables import Tables
 from epistemic.logic.terms import canonical, last_segment, rdflib_term, term_text
 
@@ -23,14 +24,18 @@ class Words:
     """How sentences about a property name what its constraints speak of.
 
     Attributes:
-      label: of the property, such as "mouth".
+      said: how the property is said.
+      other: IRI of another property -> how that is said.
       term: text of a term -> what a sentence calls it as a value of the property.
       class_: IRI of a class -> its name without an article.
+      apart: IRI of a class -> the names of those that share no member with it.
     """
 
-    label: str
+    said: Phrasing
+    other: Callable[[str], Phrasing]
     term: Callable[[str], str]
     class_: Callable[[str], str]
+    apart: Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
