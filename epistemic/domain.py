@@ -191,7 +191,8 @@ def load_domain(settings: DomainSettings) -> Domain:
     wanted = settings.predicates or _all_predicates(graph)
     for name, predicate in wanted.items():
         require_triples(graph, constraints, predicate.iri, name)
-    labels = _labels(graph, files, settings.language)
+    unlabelled = {} if settings.predicates else {p.iri: iri_words(p.iri) for p in wanted.values()}
+    labels = unlabelled | _labels(graph, files, settings.language)
     names = Names(
         labels,
         {**labels, **settings.classes},

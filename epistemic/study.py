@@ -29,6 +29,7 @@ from epistemic.evaluate import Row, evaluate, read_answers, run_digest
 from epistemic.export import write_lm_eval_task
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
+from epistemic.look import look
 from epistemic.results import (
     Deck,
     NearMiss,
@@ -105,6 +106,9 @@ def run_stage(settings: StudySettings, folder: Path, console: Console) -> Sequen
         name = f"epistemic_{settings.domain.name}"
         return [write_lm_eval_task(_cards(folder, "cards"), folder / "lm_eval", name)]
     domain = load_domain(settings.domain)
+    if settings.stage == "look":
+        look(domain, settings, console)
+        return []
     if settings.stage == "cards":
         return _draw(settings, domain, folder, console)
     if settings.stage == "near_miss":
