@@ -19,8 +19,9 @@ from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
 from epistemic.logic.english import article, iri_words, number_text, uncapitalised
-from epistemic.logic.graph import LABEL, TYPE, Graph, best_labels, parse_triples, read_graph
+from epistemic.logic.graph import LABEL, TYPE, Graph, best_labels, read_graph
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.parsing import parse_triples
 from epistemic.logic.phrasing import phrasing
 from epistemic.logic.terms import last_segment, rdflib_term
 from epistemic.predicates import (
@@ -187,6 +188,8 @@ def load_domain(settings: DomainSettings) -> Domain:
         *files, complete=settings.complete, slow_minutes=settings.slow_minutes
     )
     graph = read_graph(*map(find, settings.graph), language=settings.language)
+    if not len(graph):
+        raise ValueError(f"{', '.join(settings.graph)}: no triples")
     graph = with_vocabulary(graph, constraints)
     wanted = settings.predicates or _all_predicates(graph)
     for name, predicate in wanted.items():
@@ -241,6 +244,8 @@ def find(name: str) -> Path:
     for path in (Path(name), shipped):
         if path.is_file():
             return path
+    if Path(name).is_dir():
+        raise ValueError(f"{name}: a folder; name the files in it")
     if name == "places.nt":
         raise ValueError(
             "places.nt: not made yet; `pip install 'goodharts-jax[geo]'`, then "

@@ -30,6 +30,6 @@ def iri_words(iri: str) -> str:
 
 def number_text(lexical: str, unit: str) -> str:
     """A literal's text with its unit; the thousands of a whole number are set apart."""
-    if len(lexical) > 3 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
+    if 3 < len(lexical) < 100 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
         lexical = f"{int(lexical):,}"
     return f"{lexical} {unit}".rstrip()

@@ -300,6 +300,33 @@ class ValueConstraint(Constraint):
         return ~tables.allowed(self)[tables.stated(self.predicate)[:, 2]]
 
 
+class BadParameter(ValueError):
+    """A parameter of a shape makes no sense.
+
+    Attributes:
+      words: what stands where it is written.
+    """
+
+    def __init__(self, parameter: rdflib.URIRef | None, value: Node, why: str) -> None:
+        name = last_segment(str(parameter))
+        super().__init__(f'sh:{name} "{short_name(term_text(value))}": {why}')
+        self.words = (name, short_name(term_text(value)))
+
+
+def whole_number(parameter: rdflib.URIRef | None, value: Node) -> int:
+    """A number of values or characters, as a parameter of a shape gives it.
+
+    Raises:
+      BadParameter: it is none, or below 0, or beyond any graph.
+    """
+    text = str(value)
+    if not (isinstance(value, rdflib.Literal) and text.isascii() and text.isdecimal()):
+        raise BadParameter(parameter, value, "a whole number of 0 or more is needed")
+    if len(text.lstrip("0")) > 9:
+        raise BadParameter(parameter, value, "at most 999999999")
+    return int(text)
+
+
 def constraint_name(kind: str, terms: Iterable[str], targets: Iterable[str] = ()) -> str:
     """A readable name, such as `datatype(length, integer) of River`."""
     where = ", ".join(map(short_name, targets))

@@ -12,7 +12,7 @@ from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, SH
 from rdflib.term import Node
 
-from epistemic.logic.kinds.base import Constraint, Words
+from epistemic.logic.kinds.base import Constraint, Words, whole_number
 from epistemic.logic.lookup import Demand, comparable
 from epistemic.logic.tables import Tables
 from epistemic.logic.terms import canonical, rdflib_term, term_text
@@ -39,7 +39,7 @@ class MaxCount(Constraint):
 
     @classmethod
     def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
-        limit = int(str(value))
+        limit = whole_number(cls.parameter, value)
         return (str(limit),) if limit else None
 
     def add_rows(self, tables: Tables, target: int, broken: np.ndarray) -> None:
