@@ -225,6 +225,13 @@ def _answer(
     return written
 
 
+_INDECISIVE = {
+    "cache", "timeout_s", "limit_s", "attempts", "concurrency", "key_env", "served",
+    "prompt_price", "completion_price",
+}  # fmt: skip
+"""Settings of a model that no reply depends on."""
+
+
 def _rows(
     settings: StudySettings,
     system: System,
@@ -234,9 +241,7 @@ def _rows(
     graph: Graph,
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
-    model = settings.llm.model_dump(
-        exclude={"cache", "timeout_s", "attempts", "concurrency", "key_env"}
-    )
+    model = settings.llm.model_dump(exclude=_INDECISIVE)
     decisive = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),

@@ -29,6 +29,7 @@ from epistemic.scoring.metrics import CONVENTIONS, LABELS, seed_convention
 from epistemic.scoring.selective import selective
 from epistemic.scoring.thesis import Thesis, conditions, is_ideal
 from epistemic.systems import role_of
+from epistemic.usage import usage_of
 from evidence import Measurement, Ruling, rule
 
 
@@ -97,6 +98,7 @@ def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, s
             latency_s=Latency(
                 median=float(np.median(seconds)), p95=float(np.percentile(seconds, 95))
             ),
+            usage=usage_of(rows),
         )
     whole = {name: drawn.at(i, 0) for i, name in enumerate(names)}
     ranked = [name for name in names if systems[name].role == "ranked"]

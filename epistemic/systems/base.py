@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from epistemic.cards import Card, Claim, Statement
 from evidence.answers import Answer
+from evidence.runtime.completions import Tokens
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Response(NamedTuple):
       error: what went wrong, for ERROR.
       latency_s: seconds that this query took, or None: the caller's clock is used then.
       prompt: digest of the prompt, for systems that ask a model.
+      tokens: of prompt and reply, or None.
+      cost: at the prices given, or None.
     """
 
     answer: Answer
@@ -55,6 +58,8 @@ class Response(NamedTuple):
     error: str | None = None
     latency_s: float | None = None
     prompt: str | None = None
+    tokens: Tokens | None = None
+    cost: float | None = None
 
 
 class System(Protocol):
