@@ -54,7 +54,7 @@ from epistemic.systems.licence import Licence, Licensed
 from epistemic.systems.replay import Replay
 from evidence.results import Manifest
 from evidence.runtime.files import file_digest, read_jsonl, write_json, write_text
-from evidence.runtime.language_models import Model, ModelSettings, open_model
+from evidence.runtime.language_models import INDECISIVE, Model, ModelSettings, open_model
 
 _Part = TypeVar("_Part")
 Label = Literal["E", "C", "U"]
@@ -234,13 +234,6 @@ def _answer(
     return written
 
 
-_INDECISIVE = {
-    "cache", "timeout_s", "limit_s", "attempts", "concurrency", "key_env", "served",
-    "prompt_price", "completion_price",
-}  # fmt: skip
-"""Settings of a model that no reply depends on."""
-
-
 def _rows(
     settings: StudySettings,
     system: System,
@@ -250,7 +243,7 @@ def _rows(
     graph: Graph,
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
-    model = settings.llm.model_dump(exclude=_INDECISIVE)
+    model = settings.llm.model_dump(exclude=INDECISIVE)
     decisive = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),

@@ -109,6 +109,13 @@ class ModelSettings(Settings):
         return self
 
 
+INDECISIVE = {
+    "cache", "timeout_s", "limit_s", "attempts", "concurrency", "key_env", "served",
+    "prompt_price", "completion_price",
+}  # fmt: skip
+"""Settings that no reply depends on."""
+
+
 @contextlib.contextmanager
 def open_model(settings: ModelSettings) -> Iterator[Model | None]:
     """The model that the settings name, ready to be asked; None where the source is "none".
