@@ -30,7 +30,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
       passed: whether that is the gold answer; "pass" in the file.
       system: its name.
       label: "E", "C" or "U".
-      raw, confidence, proof, latency_s, error, prompt, finish, linking, reading: see `Response`.
+      raw, confidence, proof, latency_s, error, prompt, finish, linking, reading, cost: see
+        `Response`.
+      prompt_tokens, completion_tokens: its tokens.
       run: see `run_digest`.
     """
 
@@ -49,6 +51,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
     finish: str | None = None
     linking: str | None = None
     reading: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
     run: str
 
     @property
@@ -207,6 +212,9 @@ def _row(card: Card, response: Response, name: str, run: str) -> Row:
         finish=response.finish,
         linking=response.linking,
         reading=response.reading,
+        prompt_tokens=response.tokens.prompt if response.tokens else None,
+        completion_tokens=response.tokens.completion if response.tokens else None,
+        cost=response.cost,
         run=run,
     )
 

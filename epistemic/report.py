@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 import evidence
-from epistemic import figures
+from epistemic import figures, first_screen
 from epistemic.cards import Card, read_cards
 from epistemic.completeness import report as completeness
 from epistemic.completeness.results import Results as CompletenessResults
@@ -78,6 +78,9 @@ def write(folder: str | Path) -> Path:
         figures={name: drawing.svg(f) if f is not None else None for name, f in drawn.items()},
         meets=meets,
         expectations=expectations(thesis, results.systems),
+        example=first_screen.example(folder, results),
+        next_steps=first_screen.next_steps(results),
+        usage=first_screen.usage(results),
         browser=_browser_of(folder, list(results.systems)),
     )
     return write_text(folder / "report.html", text)

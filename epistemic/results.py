@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 import evidence
 from epistemic.linking.counts import LinkingCounts
+from epistemic.usage import Usage
 from evidence.measurement import Measurement
 from evidence.record import Record
 
@@ -67,8 +68,7 @@ class Four(Record, Generic[Number]):
 
 
 class Beside(Record, Generic[Number]):
-    """Ratios that hold under every convention; INVALID counts in every denominator, ERROR in none
-    but that of the error rate."""
+    """Under every convention; INVALID counts in every denominator, ERROR in the error rate's."""
 
     accuracy: Number
     """Share of the cards answered with the gold answer."""
@@ -120,7 +120,7 @@ class Conventions(Record):
     """The four metrics under three conventions of what a right answer is; see `scoring.metrics`."""
 
     seed: Four[Ratio]
-    """As the experiment's description has it: abstaining rejects a contradiction as NO does."""
+    """As described: NO rejects a contradictory claim, and so does abstaining."""
     strict: Four[Ratio]
     """Abstaining is right on unknown claims alone; only a NO rejects."""
     published: Four[Ratio]
@@ -139,8 +139,7 @@ class Bin(Record):
 
 
 class Selective(Record):
-    """How well confidence ranks and states the chance of being right; None where no card has a
-    confidence."""
+    """How well confidence ranks and states the chance of being right; None where there is none."""
 
     AURC: Measurement | None
     """Area under the risk-coverage curve (Geifman and El-Yaniv 2017), in [0, 1]."""
@@ -207,6 +206,8 @@ class SystemResults(Record):
     """By the predicate's IRI; kept files leave it out."""
     latency_s: Latency | None = None
     """Seconds a card; kept files leave it out."""
+    usage: Usage | None = None
+    """What asking the model took; None: nothing was counted."""
 
 
 class SystemComparison(Record):

@@ -28,9 +28,10 @@ from pathlib import Path
 import rdflib
 
 from epistemic.logic.axioms import read_axioms
-from epistemic.logic.graph import TYPE, parse_triples
+from epistemic.logic.graph import TYPE
 from epistemic.logic.hierarchy import Hierarchy
-from epistemic.logic.kinds import KINDS, Constraint, constraint_name
+from epistemic.logic.kinds import KINDS, BadParameter, Constraint, constraint_name
+from epistemic.logic.parsing import parse_triples, place
 from epistemic.logic.shapes import as_open_world, read_shapes
 from epistemic.logic.slow import SlowShapes, Triple
 from epistemic.logic.terms import rdflib_term
@@ -228,7 +229,11 @@ def read_constraints(
             source.add(tuple(map(rdflib_term, triple)))  # type: ignore[arg-type]
     if turtle is not None:
         source.parse(data=turtle, format="turtle")
-    return constraints_of(source, complete, slow_minutes)
+    try:
+        return constraints_of(source, complete, slow_minutes)
+    except ValueError as error:
+        at = place(paths, error.words if isinstance(error, BadParameter) else ())
+        raise ValueError(f"{at}: {error}" if at else str(error)) from None
 
 
 def constraints_of(

@@ -17,6 +17,12 @@ def split_words(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
 
 
+def uncapitalised(label: str) -> str:
+    """A label as it stands within a sentence: "Teacher of" -> "teacher of", but "DNA"."""
+    first, space, rest = label.partition(" ")
+    return f"{first.lower()}{space}{rest}" if first[1:].islower() or len(first) == 1 else label
+
+
 def iri_words(iri: str) -> str:
     """The last segment of an IRI as words."""
     return split_words(last_segment(iri))
@@ -24,6 +30,6 @@ def iri_words(iri: str) -> str:
 
 def number_text(lexical: str, unit: str) -> str:
     """A literal's text with its unit; the thousands of a whole number are set apart."""
-    if len(lexical) > 3 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
+    if 3 < len(lexical) < 100 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
         lexical = f"{int(lexical):,}"
     return f"{lexical} {unit}".rstrip()

@@ -28,6 +28,8 @@ _RANGES = {
     )
 }  # fmt: skip
 _INTEGER = str(XSD.integer)
+_DECIMAL = str(XSD.decimal)
+_MOST_ZEROS = 10_000
 _INTEGERS = frozenset({_INTEGER, *_RANGES})
 _FLOATS = frozenset({str(XSD.double), str(XSD.float)})
 _LITERAL = re.compile(
@@ -129,7 +131,19 @@ def canonical(term: str) -> str:
         return term
     if datatype == str(XSD.string):
         return term[: term.rindex("^^")]
+    if datatype == _DECIMAL and _decimal(lexical) is None:
+        return term
     return term_text(rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")))
+
+
+def _decimal(lexical: str) -> Decimal | None:
+    """The number, None where there is none, or one with more digits than anybody wrote: rdflib
+    would write the zeros of 1e999999999 out."""
+    try:
+        number = Decimal(lexical)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and abs(number.adjusted()) <= _MOST_ZEROS else None
 
 
 def value_of(term: str) -> tuple[Scale, Any]:
@@ -148,8 +162,9 @@ def value_of(term: str) -> tuple[Scale, Any]:
             low, high = _RANGES[datatype]
             whole = int(lexical)
             return (Scale.NUMBER, whole) if low <= whole <= high else (Scale.NONE, None)
-        if datatype == str(XSD.decimal):
-            return Scale.NUMBER, Decimal(lexical)
+        if datatype == _DECIMAL:
+            decimal = _decimal(lexical)
+            return (Scale.NONE if decimal is None else Scale.NUMBER), decimal
         if datatype in _FLOATS:
             number = float(lexical)
             return (Scale.NUMBER, number) if number == number else (Scale.NONE, None)
@@ -164,7 +179,7 @@ def value_of(term: str) -> tuple[Scale, Any]:
             return Scale.BOOLEAN, {"true": 1, "1": 1, "false": 0, "0": 0}[lexical]
         if datatype == str(XSD.gYear):
             return Scale.YEAR, int(lexical)
-    except (ValueError, KeyError, InvalidOperation):
+    except (ValueError, KeyError):
         return Scale.NONE, None
     return Scale.NONE, None
 
@@ -177,7 +192,11 @@ def rdflib_term(term: str) -> rdflib.term.Node:
         if language is not None:
             return rdflib.Literal(lexical, lang=language)
         plain = datatype == str(XSD.string)
-        return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype or ""))
+        return rdflib.Literal(
+            lexical,
+            datatype=None if plain else rdflib.URIRef(datatype or ""),
+            normalize=datatype != _DECIMAL or _decimal(lexical) is not None,
+        )
     return rdflib.BNode(term[2:]) if term.startswith("_:") else rdflib.URIRef(term)
 
 

@@ -31,6 +31,7 @@ from epistemic.scoring.metrics import CONVENTIONS, LABELS, seed_convention
 from epistemic.scoring.selective import selective
 from epistemic.scoring.thesis import Thesis, conditions, is_ideal
 from epistemic.systems import role_of
+from epistemic.usage import Usage
 from evidence import Measurement, Ruling, rule
 
 
@@ -100,6 +101,7 @@ def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, s
             latency_s=Latency(
                 median=float(np.median(seconds)), p95=float(np.percentile(seconds, 95))
             ),
+            usage=_usage(rows),
         )
     whole = {name: drawn.at(i, 0) for i, name in enumerate(names)}
     ranked = [name for name in names if systems[name].role == "ranked"]
@@ -107,6 +109,20 @@ def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, s
         systems=systems,
         comparisons=tuple(_compare(pair, whole) for pair in combinations(ranked, 2)),
         thesis=_ruling(thesis, whole, systems),
+    )
+
+
+def _usage(rows: Sequence[Row]) -> Usage | None:
+    """What a system's answers took, None where no reply was counted."""
+    counted = [row for row in rows if row.prompt_tokens is not None]
+    if not counted:
+        return None
+    costs = [row.cost for row in counted if row.cost is not None]
+    return Usage(
+        replies=len(counted),
+        prompt_tokens=sum(row.prompt_tokens or 0 for row in counted),
+        completion_tokens=sum(row.completion_tokens or 0 for row in counted),
+        cost=sum(costs) if costs else None,
     )
 
 

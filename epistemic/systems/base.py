@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from epistemic.cards import Card, Claim, Statement
 from evidence.answers import Answer
+from evidence.runtime.completions import Tokens
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Response(NamedTuple):
         `epistemic.linking.found.Outcome`.
       reading: of such a system, what its answer was read off: an answer "word", a "statement" of
         the claim asked, or an "other" that settles it; None for a reply that can't be read.
+      tokens: of prompt and reply, or None.
+      cost: at the prices given, or None.
     """
 
     answer: Answer
@@ -63,6 +66,8 @@ class Response(NamedTuple):
     finish: str | None = None
     linking: str | None = None
     reading: str | None = None
+    tokens: Tokens | None = None
+    cost: float | None = None
 
 
 class System(Protocol):

@@ -32,7 +32,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from evidence.runtime.completions import Failure, Reply, Request, parse
+from evidence.runtime.completions import Failure, Reply, Request, Tokens, parse
 from evidence.runtime.config import Settings
 from evidence.runtime.files import file_digest, read_jsonl
 
@@ -59,9 +59,14 @@ class ModelSettings(Settings):
       max_tokens: longest reply.
       grammar: a GBNF grammar that llama.cpp constrains replies by, or None for free replies.
       logprobs: ask for the 20 likeliest tokens, from which the confidence is made.
-      timeout_s: seconds for one try.
+      served: the name that the endpoint replies with, where it is another than `model`; a reply by
+        any other ends the run. A date or tag behind the name does not count: see
+        `evidence.runtime.completions`.
+      timeout_s: seconds between two reads of a reply.
+      limit_s: seconds for one try in all.
       attempts: tries before a failure is reported.
       concurrency: requests under way at once.
+      prompt_price, completion_price: of a million tokens, in any currency; None: no cost is told.
       cache: folder of the disk cache, or None for none.
       weights: the GGUF file of "local", whose name is then the model's; None: SmolLM2's.
       replies: the JSONL file of "recorded": the fields `prompt` (a digest, see `digest`) and `raw`,
@@ -76,9 +81,13 @@ class ModelSettings(Settings):
     max_tokens: int = Field(32, ge=1)
     grammar: str | None = None
     logprobs: bool = True
+    served: str | None = None
     timeout_s: float = Field(60.0, gt=0)
+    limit_s: float = Field(300.0, gt=0)
     attempts: int = Field(5, ge=1)
     concurrency: int = Field(4, ge=1)
+    prompt_price: float | None = Field(None, ge=0)
+    completion_price: float | None = Field(None, ge=0)
     cache: str | None = None
     weights: str | None = None
     replies: str | None = None
@@ -97,6 +106,8 @@ class ModelSettings(Settings):
             raise ValueError("base_url is missing: the endpoint's URL, up to /v1")
         if self.source == "endpoint" and not self.model:
             raise ValueError("model is missing: the name that the endpoint knows it by")
+        if (self.prompt_price is None) != (self.completion_price is None):
+            raise ValueError("prompt_price and completion_price: give both or none")
         if self.source == "local":
             # Now, and not when a deck has been made for it.
             if importlib.util.find_spec("xllamacpp") is None:
@@ -109,6 +120,13 @@ class ModelSettings(Settings):
         if self.source == "recorded" and not self.replies:
             raise ValueError("replies is missing: the JSONL file of recorded replies")
         return self
+
+
+INDECISIVE = {
+    "cache", "timeout_s", "limit_s", "attempts", "concurrency", "key_env", "served",
+    "prompt_price", "completion_price",
+}  # fmt: skip
+"""Settings that no reply depends on."""
 
 
 @contextlib.contextmanager
@@ -197,11 +215,16 @@ class Endpoint:
         body = self._request(prompt)
         # Two endpoints may serve different models by one name; the local one has none to tell.
         weights = self._settings.weights
-        told = [self._settings.base_url, *([weights_digest(weights)] if weights else [])]
+        told = [
+            _CACHE_FORMAT,
+            self._settings.base_url,
+            *([weights_digest(weights)] if weights else []),
+        ]
         asked = json.dumps([*told, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
         if self._cache is not None and (found := self._cache.get(key)) is not None:
-            return Reply(*found)._replace(latency_s=0.0)
+            reply = Reply(*found)._replace(latency_s=0.0)
+            return reply._replace(tokens=reply.tokens and Tokens(*reply.tokens), cost=0.0)
         start = time.perf_counter()
         try:
             reply = self._persist(body)
@@ -209,8 +232,14 @@ class Endpoint:
             return Reply(None, str(failure), latency_s=time.perf_counter() - start)
         reply = reply._replace(latency_s=time.perf_counter() - start)
         if self._cache is not None:
-            self._cache.set(key, tuple(reply))
-        return reply
+            self._cache.set(key, (*reply[:4], reply.tokens and tuple(reply.tokens)))
+        return reply._replace(cost=self._cost(reply.tokens))
+
+    def _cost(self, tokens: Tokens | None) -> float | None:
+        prices = (self._settings.prompt_price, self._settings.completion_price)
+        if tokens is None or prices[0] is None or prices[1] is None:
+            return None
+        return (tokens.prompt * prices[0] + tokens.completion * prices[1]) / 1e6
 
     def _request(self, prompt: str) -> Request:
         settings = self._settings
@@ -242,20 +271,37 @@ class Endpoint:
     def _post(self, body: Request) -> Reply:
         import httpx
 
+        settings = self._settings
         try:
-            response = self._client.post("chat/completions", json=body)
+            with self._client.stream("POST", "chat/completions", json=body) as response:
+                status, text = response.status_code, self._read(response)
         except httpx.TimeoutException:
-            raise Failure(f"no reply within {self._settings.timeout_s:g} s") from None
+            raise Failure(f"no reply within {settings.timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Failure(f"{type(error).__name__}: {error}") from None
-        if response.status_code != 200:
-            may_pass = response.status_code in (408, 409, 429) or response.status_code >= 500
+        if status != 200:
+            may_pass = status in (408, 409, 429) or status >= 500
             after = _retry_after(response.headers.get("Retry-After"))
-            message = f"HTTP {response.status_code}: {response.text[:200]}"
-            raise Failure(message, may_pass, after)
-        return parse(response.text)
+            raise Failure(f"HTTP {status}: {text[:200]}", may_pass, after)
+        # Whom the local server serves, it was told when it was started.
+        asked = (settings.served or settings.model) if settings.source == "endpoint" else None
+        return parse(text, asked)
+
+    def _read(self, response: Any) -> str:
+        """A response's body, as far as time and memory allow."""
+        content, until = bytearray(), time.monotonic() + self._settings.limit_s
+        for chunk in response.iter_bytes():
+            content += chunk
+            if len(content) > _LARGEST_BODY:
+                raise Failure(f"a response of more than {_LARGEST_BODY >> 20} MiB", may_pass=False)
+            if time.monotonic() > until:
+                raise Failure(f"not done within {self._settings.limit_s:g} s (limit_s)")
+        return content.decode("utf-8", "replace")
 
 
+_CACHE_FORMAT = 2
+# Twenty likely tokens for each of some thousands take this much.
+_LARGEST_BODY = 8 << 20
 # A server that asks for an hour would stop a run; longer waits are cut.
 _LONGEST_PAUSE_S = 60.0
 

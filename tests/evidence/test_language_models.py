@@ -1,5 +1,6 @@
 """The client against a server of ours that misbehaves on purpose, and the real local model."""
 
+import contextlib
 import email.utils
 import importlib.util
 import json
@@ -11,13 +12,16 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from evidence.runtime.completions import Tokens
 from evidence.runtime.config import build
 from evidence.runtime.language_models import ModelSettings, Reply, digest, open_model
+
+USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 
 
 def completion(text, **choice):
     return json.dumps(
-        {"choices": [{"message": {"content": text}, **choice}], "usage": {"total_tokens": 7}}
+        {"choices": [{"message": {"content": text}, **choice}], "usage": USAGE}
     ).encode()
 
 
@@ -38,6 +42,16 @@ class Misbehaving(BaseHTTPRequestHandler):
             act = script.pop(0) if len(script) > 1 else script[0]
         if act == "hang":
             time.sleep(0.8)
+            self.close_connection = True
+            return
+        if act == "drip":
+            self.send_response(200)
+            self.end_headers()
+            for _ in range(40):
+                with contextlib.suppress(OSError):
+                    self.wfile.write(b" ")
+                    self.wfile.flush()
+                time.sleep(0.05)
             self.close_connection = True
             return
         status, content, *headers = act
@@ -212,7 +226,81 @@ def test_confidence_is_the_share_of_the_answer_among_the_three(server):
     reply, without = ask(server, ["p", "q"])
     assert reply.confidence == pytest.approx(0.2 / 0.5)
     assert without.confidence is None
-    assert reply.tokens == 7
+    assert reply.tokens == Tokens(5, 2) and reply.cost is None
+
+
+def said(model="m", content="YES", **more):
+    return (200, json.dumps({"choices": [{"message": {"content": content}}], "model": model,
+                             "usage": USAGE, **more}).encode())  # fmt: skip
+
+
+def test_another_model_than_asked_for_ends_the_run(server):
+    Misbehaving.scripts["p"] = [said(model="cheaper")]
+    with pytest.raises(
+        ValueError, match="model='m': the endpoint replied as 'cheaper'; if that is"
+    ):
+        ask(server, ["p", *map(str, range(50))], concurrency=1)
+    assert len(Misbehaving.requests) < 5
+    [reply] = ask(server, ["p"], served="Cheaper")
+    assert reply.text == "YES"
+
+
+@pytest.mark.parametrize(
+    "replied, is_it",
+    [("M", True), ("m-2026-08-06", True), ("m:latest", True), ("m-0613", True), ("m@2026", True),
+     ("m-5", False), ("m-mini", False), ("m4", False), ("m-4-turbo", False), ("other/m", False),
+     ("", False)],
+)  # fmt: skip
+def test_a_date_or_tag_is_no_other_model(server, replied, is_it):
+    Misbehaving.scripts["p"] = [said(model=replied)]
+    if is_it:
+        assert ask(server, ["p"])[0].text == "YES"
+    else:
+        with pytest.raises(ValueError, match="the endpoint replied as"):
+            ask(server, ["p"])
+
+
+def test_cost_is_told_at_given_prices_and_is_paid_once(server, tmp_path):
+    options = {"cache": str(tmp_path / "c"), "prompt_price": 2.0, "completion_price": 10.0}
+    paid, cached = (ask(server, ["p"], **options)[0] for _ in range(2))
+    assert paid.cost == pytest.approx((5 * 2 + 2 * 10) / 1e6) and cached.cost == 0
+    assert paid.tokens == cached.tokens == Tokens(5, 2)
+    assert isinstance(cached.tokens, Tokens)
+    with pytest.raises(ValueError, match="give both or none"):
+        ask(server, ["p"], prompt_price=2.0)
+
+
+PARTS = [
+    {"type": "reasoning", "text": "NO?"},
+    {"type": "text", "text": "YE"},
+    {"type": "text", "text": "S"},
+]
+
+
+def test_a_reply_in_parts_is_its_text(server):
+    Misbehaving.scripts["p"] = [said(content=PARTS)]
+    Misbehaving.scripts["q"] = [said(content=[{"type": "image_url", "image_url": "x"}])]
+    reply, without = ask(server, ["p", "q"], attempts=1)
+    assert reply.text == "YES"
+    assert without.text is None and "without text" in without.error
+
+
+def test_a_long_reply_is_cut_and_a_flood_is_refused(server):
+    Misbehaving.scripts["p"] = [said(content="NO " + "x" * 100_000 + " YES")]
+    Misbehaving.scripts["q"] = [(200, b" " * (9 << 20))]
+    reply, flood = ask(server, ["p", "q"], attempts=3, timeout_s=5)
+    assert len(reply.text) < 20_100
+    assert reply.text.startswith("NO x") and reply.text.endswith("x YES")
+    assert flood.text is None and "more than 8 MiB" in flood.error
+    assert len(Misbehaving.requests) == 2  # asking again would bring the same
+
+
+def test_a_reply_that_drips_ends_with_its_time(server):
+    Misbehaving.scripts["p"] = ["drip"]
+    start = time.perf_counter()
+    [reply] = ask(server, ["p"], attempts=1, timeout_s=5, limit_s=0.2)
+    assert reply.text is None and "not done within 0.2 s" in reply.error
+    assert time.perf_counter() - start < 1.5
 
 
 def test_recorded_replies_are_found_by_their_prompt(tmp_path):

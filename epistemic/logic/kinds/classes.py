@@ -88,11 +88,12 @@ class ValueClass(Constraint):
             shapes.add((part, SH["not"], add_class_shape(shapes, other)))
 
     def say(self, words: Words) -> str:
-        name, label = words.class_(self.value_class), words.label
-        return (
-            f"Only {article(name)} {name} can be {article(label)} {label}, "
-            f"and nothing of another kind is {article(name)} {name}."
-        )
+        name = words.class_(self.value_class)
+        only, apart = words.said.only(name), words.apart(self.value_class)
+        if not apart:
+            return f"{only}."
+        others = " or ".join(f"{article(other)} {other}" for other in apart)
+        return f"{only}, and no {name} is {others}."
 
     def also_said(self, rules: Iterable[Constraint]) -> list[str]:
         return [
