@@ -14,12 +14,18 @@ is rewarded for, a `Plan` and a `Hyper` how it learns. A run is a function of a 
         gj.Plan(), gj.make_world(), gj.make_hyper(100), proxy, jax.random.key(0), num_updates=100
     )
 
+`mode("proxy")` is a mode of the command line. `interop` offers the worlds to other people's
+trainers, and `judge` puts their policies beside ours.
+
 All functions are for one world, one agent or one run; `jax.vmap` makes many. Whole experiments,
 with many runs, evaluation and a page: `python -m experiments.goodhart`; `evidence.load(folder)`
 reads what it found.
 """
 
+from goodharts_jax import interop
+from goodharts_jax.judging import judge
 from goodharts_jax.modes import Mode, make_mode, observe, reward
+from goodharts_jax.named import experiment, mode
 from goodharts_jax.networks import ActorCritic, policy
 from goodharts_jax.policies import Output, Policy
 from goodharts_jax.ppo import History, Hyper, Plan, TrainState, make_hyper, train
@@ -55,9 +61,13 @@ __all__ = [
     "TrainState",
     "World",
     "avoider",
+    "experiment",
+    "interop",
+    "judge",
     "make_hyper",
     "make_mode",
     "make_world",
+    "mode",
     "observe",
     "omniscient_seeker",
     "policy",

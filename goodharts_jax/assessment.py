@@ -53,6 +53,7 @@ _MAY_DIFFER = (
     "runs",
     "study.thesis_runs",
     "train",
+    "policy",
     "checkpoint",
     "resume",
     "full_report",

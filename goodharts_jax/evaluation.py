@@ -41,12 +41,14 @@ class Candidate:
       params: of the network, with a leading axis [runs]; None for a script.
       mode: its row, without an axis; None for a script.
       seeds: of the runs.
+      whole: whether a script is followed in all worlds, as trained policies are.
     """
 
     script: Policy | None
     params: Any
     mode: Mode | None
     seeds: Sequence[int]
+    whole: bool = False
 
 
 class _Shared(NamedTuple):
@@ -120,7 +122,7 @@ def make_evaluator(
       world: the rules to live under; everyone is mortal.
       candidates: by name; of their parameters only shapes are read.
       num_worlds: of each run; blocks of up to 256 evenly, so rounded up to whole blocks. A script
-        is followed in the first quarter of them.
+        is followed in the first quarter of them, unless it is to be followed in all.
       steps_per_world: of each.
     """
     blocks_per_run = -(-num_worlds // _BLOCK)
@@ -269,7 +271,8 @@ def _blocks(
 
 def _blocks_of(candidate: Candidate, blocks_per_run: int) -> int:
     """Blocks that each run of a candidate is followed in."""
-    return blocks_per_run if candidate.script is None else -(-blocks_per_run // _SCRIPT_SHARE)
+    in_all = candidate.script is None or candidate.whole
+    return blocks_per_run if in_all else -(-blocks_per_run // _SCRIPT_SHARE)
 
 
 def _divisor(number: int, at_most: int) -> int:

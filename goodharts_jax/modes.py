@@ -102,6 +102,13 @@ def observe(mode: Mode, view: jax.Array, noise_word: jax.Array) -> jax.Array:
     return seen + mode.noise * noise * (1.0 - empty)
 
 
+def bounds(mode: Mode) -> tuple[jax.Array, jax.Array]:
+    """The least and the greatest number that an observation can hold. float32[] each."""
+    farthest = jnp.float32(np.abs(_NOISE).max() if mode.noise is not None else 0.0)
+    spread = farthest * (0.0 if mode.noise is None else mode.noise)
+    return jnp.min(mode.appearance) - spread, jnp.max(mode.appearance) + spread
+
+
 def reward(mode: Mode, step: Transition, next_view: jax.Array, discount: jax.Array) -> jax.Array:
     """Reward for one step; without remedies limited to [-20, 20]. float32[].
 

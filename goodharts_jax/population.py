@@ -10,6 +10,7 @@ from rich.console import Console
 
 from evidence.runtime import devices
 from goodharts_jax import evaluation, training
+from goodharts_jax.interop.policies import load
 from goodharts_jax.modes import Mode
 from goodharts_jax.policies import Policy
 from goodharts_jax.seekers import scripted_policies
@@ -44,7 +45,24 @@ class Study:
         interest = self.settings.interestingness
         scripts = scripted_policies(interest.food, interest.poison)
         chance = {"random_walk": scripts["random_walk"]}
-        return chance if self.settings.study.kind == "phase_diagram" else scripts
+        own = chance if self.settings.study.kind == "phase_diagram" else scripts
+        return own | self.outside
+
+    @cached_property
+    def outside(self) -> dict[str, Policy]:
+        """The user's own policy, by its name, where the settings give one.
+
+        Raises:
+          ValueError: it is not there, is no policy, or has a name that another row has.
+        """
+        place = self.settings.policy
+        if place is None:
+            return {}
+        name = place.rpartition(":")[2]
+        interest = self.settings.interestingness
+        if name in {*self.rows, *scripted_policies(interest.food, interest.poison)}:
+            raise ValueError(f"policy={place}: another row is called {name}; give yours its own")
+        return {name: load(place, self.judge_world.view_size)}
 
     def seeds(self, name: str) -> list[int]:
         """The seed of each run of a row, or of a script beside it."""

@@ -7,7 +7,7 @@ that seed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -268,7 +268,7 @@ def _draw(
     )
 
 
-def _keys(keys: Mapping[str, chex.PRNGKey], names: Mapping[str, Any]) -> jax.Array:
+def _keys(keys: Mapping[str, chex.PRNGKey], names: Iterable[str]) -> jax.Array:
     return jnp.stack([keys[name] for name in names])
 
 

@@ -165,8 +165,7 @@ def record_policies(
         name: (0, mode.appearance, params, mode) for name, (params, mode) in trained.items()
     }
     shown |= {name: (i, _TRUTH, *unread) for i, name in enumerate(scripts, start=1)}
-    items = jnp.sum(world.items, axis=1, keepdims=True) // 2
-    world = replace(world, items=jnp.repeat(items, 2, axis=1))
+    world = _average(world)
     return make_replay(
         world,
         {
@@ -177,6 +176,37 @@ def record_policies(
             for name, (which, appearance, params, mode) in shown.items()
         },
     )
+
+
+def record_scripts(
+    scripts: Mapping[str, Policy], world: World, key: chex.PRNGKey, *, steps: int = 600
+) -> Replay:
+    """Record policies that carry no parameters along, in the world that `record_policies` makes.
+
+    Args:
+      scripts: by name; at least one.
+      world: the rules.
+      key: consumed.
+      steps: of each policy.
+    """
+    world, policies = _average(world), list(scripts.values())
+
+    def act(which: jax.Array, view: jax.Array, noise_word: jax.Array) -> Output:
+        return jax.lax.switch(which, policies, view, noise_word)
+
+    return make_replay(
+        world,
+        {
+            name: (_TRUTH, record(key, world, Partial(act, jnp.int32(which)), steps))
+            for which, name in enumerate(scripts)
+        },
+    )
+
+
+def _average(world: World) -> World:
+    """A world as full of items as worlds are on average."""
+    items = jnp.sum(world.items, axis=1, keepdims=True) // 2
+    return replace(world, items=jnp.repeat(items, 2, axis=1))
 
 
 def make_replay(world: World, recordings: Mapping[str, tuple[Any, Recording]]) -> Replay:

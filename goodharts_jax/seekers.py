@@ -15,6 +15,9 @@ import numpy as np
 from goodharts_jax.policies import Output, Policy
 from goodharts_jax.world import FOOD, MOVES, NUM_ACTIONS, POISON
 
+SHOWN = ("omniscient_seeker", "random_walk")
+"""What a replay shows beside other policies."""
+
 # Finite, so that no arithmetic on logits can make a NaN of it.
 _NEVER = -1e9
 

@@ -218,6 +218,7 @@ class Experiment(Settings):
     runs: Runs | None
     interestingness: Interestingness
     train: bool
+    policy: str | None = None
     checkpoint: str | None
     resume: str | None
     full_report: bool | None
@@ -235,6 +236,8 @@ class Experiment(Settings):
                 f"evaluation.survival_horizon={horizon} lies beyond "
                 f"budget.steps_per_world={steps}; lower the one or raise the other"
             )
+        if self.policy is not None and self.study.kind != "modes":
+            raise ValueError(f"policy={self.policy} is judged beside modes: leave out study=")
         if not self.train and isinstance(self.study, LearntSettings):
             raise ValueError(
                 f"train=false: study={self.study.kind} trains its own policies; resume=<its output "

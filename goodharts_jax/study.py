@@ -51,12 +51,11 @@ from goodharts_jax.results import (
     Verification,
 )
 from goodharts_jax.resuming import checkpoints_of, require_own
+from goodharts_jax.seekers import SHOWN
 from goodharts_jax.settings import Experiment, StudySettings, runs_of
 from goodharts_jax.study_settings import LearntSettings
 from goodharts_jax.training import Trained
 from goodharts_jax.world import ENERGY_UNIT
-
-_SHOWN_SCRIPTS = ("omniscient_seeker", "random_walk")
 
 LifeTables = dict[str, list[survival.LifeTable]]
 """What was counted of each run, by row of the table."""
@@ -262,7 +261,7 @@ def _candidates(study: Study, params_of: Callable[[str], Any]) -> dict[str, Cand
         name: Candidate(None, params_of(name), mode, study.seeds(name))
         for name, mode in trained.items()
     } | {
-        name: Candidate(script, None, None, study.seeds(name))
+        name: Candidate(script, None, None, study.seeds(name), whole=name in study.outside)
         for name, script in study.scripts.items()
     }
 
@@ -359,7 +358,7 @@ def _record(study: Study, trained: Trained) -> replay.Replay:
     return replay.record_policies(
         study.settings.plan.network,
         shown,
-        {name: study.scripts[name] for name in _SHOWN_SCRIPTS},
+        {name: study.scripts[name] for name in (*SHOWN, *study.outside)},
         study.judge_world,
         jax.random.key(study.settings.seed),
         temperature=study.settings.temperature,

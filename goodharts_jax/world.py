@@ -162,7 +162,26 @@ def reset(world: World, key: chex.PRNGKey) -> State:
     )
 
 
-def step(world: World, state: State, action: jax.Array, key: chex.PRNGKey) -> tuple[State, Event]:
+def respawn(world: World, state: State, key: chex.PRNGKey) -> State:
+    """A new life in the same world: the agent newborn, on a uniform EMPTY cell.
+
+    Args:
+      world: the rules.
+      state: of one world.
+      key: consumed.
+    """
+    _, birthplace, grid = _draw_cells(world, state.grid, key, state.position, ate=False, died=True)
+    return State(grid, birthplace, world.start_energy, jnp.zeros((), jnp.int32), state.items)
+
+
+def step(
+    world: World,
+    state: State,
+    action: jax.Array,
+    key: chex.PRNGKey,
+    *,
+    ends: jax.Array | bool = False,
+) -> tuple[State, Event]:
     """One step: move, pay, eat, regrow what was eaten, age, die and be reborn.
 
     Args:
@@ -170,8 +189,9 @@ def step(world: World, state: State, action: jax.Array, key: chex.PRNGKey) -> tu
       state: of one world.
       action: index into MOVES. int32[].
       key: consumed.
+      ends: whether the agent is reborn even if it lives, as at a time limit. bool[].
     """
-    position = (state.position + _displacement(action)) % world.size
+    position = destination(world, state, action)
 
     eaten = _read(world, state.grid, position)
     cost = world.energy[eaten] - world.move_cost
@@ -179,7 +199,8 @@ def step(world: World, state: State, action: jax.Array, key: chex.PRNGKey) -> tu
 
     # All reads come before the first write: XLA then updates the grid in place.
     ate, died = eaten != EMPTY, energy <= 0
-    regrown, birthplace, grid = _draw_cells(world, state.grid, key, position, ate, died)
+    leaves = died | ends
+    regrown, birthplace, grid = _draw_cells(world, state.grid, key, position, ate, leaves)
 
     # The agent's cell is EMPTY from now on, whatever it held; with nothing eaten, nothing regrows
     # and the second write repeats the first, which is cheaper than a branch.
@@ -189,18 +210,18 @@ def step(world: World, state: State, action: jax.Array, key: chex.PRNGKey) -> tu
     age = state.age + 1
     reborn = State(
         grid=grid,
-        position=jnp.where(died, birthplace, position),
-        energy=jnp.where(died, world.start_energy, energy),
-        age=jnp.where(died, 0, age),
+        position=jnp.where(leaves, birthplace, position),
+        energy=jnp.where(leaves, world.start_energy, energy),
+        age=jnp.where(leaves, 0, age),
         items=state.items,
     )
     return reborn, Event(eaten=eaten, died=died, age=age, energy=energy, regrown=regrown)
 
 
-def _displacement(action: jax.Array) -> jax.Array:
-    """(dy, dx) of an action. int32[2]."""
+def destination(world: World, state: State, action: jax.Array) -> jax.Array:
+    """(y, x) of the cell that an action leads to. int32[2]."""
     dx, dy = jnp.array(MOVES, jnp.int32)[action]
-    return jnp.stack([dy, dx])
+    return (state.position + jnp.stack([dy, dx])) % world.size
 
 
 def view(world: World, state: State) -> jax.Array:

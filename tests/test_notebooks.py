@@ -1,5 +1,6 @@
-"""Every notebook runs, and draws its figures from the results that ship with the repository."""
+"""Every notebook runs: most draw figures from the results that ship with the repository."""
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -21,3 +22,19 @@ def test_a_notebook_draws_from_saved_results(name, figures):
         if "<svg" in "".join(str(part) for part in output.get("data", {}).values())
     ]
     assert len(drawn) >= figures
+
+
+def test_a_notebook_trains_on_the_proxy_and_judges():
+    notebook = nbformat.read(NOTEBOOKS / "goodhart_own_trainer.ipynb", as_version=4)
+    NotebookClient(notebook, resources={"metadata": {"path": str(NOTEBOOKS)}}).execute()
+    cells = {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
+    printed = {
+        name: "".join(output.get("text", "") for output in cell.outputs)
+        for name, cell in cells.items()
+    }
+    # The proxy's reward rises while the energy falls, and the agent lives no longer than by chance.
+    told = re.findall(r"reward +(\S+) a step, energy +(\S+) a step", printed["train"])
+    (first, energy), (last, energy_at_last) = ((float(a), float(b)) for a, b in (told[0], told[-1]))
+    assert last > 2 * first and energy_at_last < energy - 0.1
+    lives = dict(re.findall(r"^(\w+) +lives +(\S+) steps", printed["judge"], re.M))
+    assert float(lives["mine"]) < 1.2 * float(lives["random_walk"])

@@ -92,24 +92,27 @@ def finished(command, interrupted):
     return folder, output, evidence.load(folder)
 
 
-def checked(folder: Path, modes: set[str], seeds: list[int]) -> Results:
-    """The results in a folder, complete and of these modes and seeds."""
+def checked(
+    folder: Path, modes: set[str], seeds: list[int], others: set[str] | frozenset[str] = frozenset()
+) -> Results:
+    """The results in a folder, complete and of these modes, seeds and policies of others."""
     results = evidence.load(folder)
     written = json.loads((folder / "results.json").read_text("utf-8"))
     jsonschema.validate(written, Results.model_json_schema())
-    assert set(results.modes) == modes | SCRIPTED
+    assert set(results.modes) == modes | SCRIPTED | others
     assert results.manifest.seeds == tuple(seeds)
     for mode in results.modes.values():
         assert [run.seed for run in mode.runs] == seeds
         assert mode.aggregates.total_steps == 64 * 64 * len(seeds)
     for name in ("report.html", "report.md"):
         text = (folder / name).read_text("utf-8")
-        assert all(mode.replace("_", " ") in text for mode in modes)
+        assert all(mode.replace("_", " ") in text for mode in modes | others)
     figures = {path.name for path in (folder / "figures").iterdir()}
     assert {
         f"{figure}.{kind}" for figure in ("survival", "learning") for kind in ("svg", "png")
     } <= figures
-    assert json.loads((folder / "replay.json").read_text("utf-8"))
+    replay = json.loads((folder / "replay.json").read_text("utf-8"))
+    assert modes | others <= set(replay["modes"])
     return results
 
 
@@ -171,12 +174,16 @@ def test_policies_are_judged_again_in_another_world(command, finished):
     assert not (command.folder / "again" / "metrics.jsonl").exists()
 
 
-def test_a_mode_of_ones_own(command):
+def test_a_mode_and_a_policy_of_ones_own(command):
     path = command.folder / "my" / "mode" / "mine.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(MINE)
-    command("--config-dir", "my", *SMALL, "mode=mine", "seed=7", "hydra.run.dir=own")
-    results = checked(command.folder / "own", {"mine"}, [7])
+    (command.folder / "outsider.py").write_text(
+        "def still(view, key):\n    return view[0, 0] * 0\n"
+    )
+    own = ("seed=7", "hydra.run.dir=own", "policy=outsider:still")
+    command("--config-dir", "my", *SMALL, "mode=mine", *own)
+    results = checked(command.folder / "own", {"mine"}, [7], {"still"})
     assert results.manifest.configuration["modes"]["mine"]["reward"]["food"] == 2
     measured = results.modes["mine"].aggregates
     assert measured.own_return_per_1k_steps == pytest.approx(

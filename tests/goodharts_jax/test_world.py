@@ -1,5 +1,7 @@
 """The physics: by hand, by conservation and symmetry, by a slow reference, and by chi-square."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -395,3 +397,34 @@ def test_equal_alone_under_jit_and_under_vmap():
         of_many = jax.tree.map(lambda x, i=i: x[i], together)
         jax.tree.map(np.testing.assert_array_equal, alone, jitted)
         jax.tree.map(np.testing.assert_array_equal, alone, of_many)
+
+
+# ---- lives that end by the clock ----------------------------------------------------------------
+
+
+def test_a_new_life_begins_anywhere_and_moves_nothing_else():
+    cells = torus({(0, 0): FOOD, (2, 3): POISON, (5, 5): FOOD})
+    state = state_of(SMALL, cells, (1, 1), energy=0.3, age=40)
+    keys = jax.random.split(jax.random.key(0), 6600)
+    born = jax.jit(jax.vmap(world.respawn, (None, None, 0)))(SMALL, state, keys)
+    y, x = np.asarray(born.position).T
+    counts = np.bincount(6 * y + x, minlength=36)
+    assert counts[cells.ravel() != EMPTY].sum() == 0
+    assert chisquare(counts[cells.ravel() == EMPTY]).pvalue > 1e-3
+    np.testing.assert_array_equal(born.grid, np.broadcast_to(state.grid, born.grid.shape))
+    assert set(born.age.tolist()) == {0} and set(born.energy.tolist()) == {units(1.0)}
+
+
+def test_a_life_that_the_clock_ends_is_reborn_as_the_dead_are():
+    state = state_of(SMALL, torus({(1, 2): FOOD}), (1, 1), energy=0.5, age=9)
+    keys = jax.random.split(jax.random.key(1), 3600)
+    ended = jax.jit(jax.vmap(partial(world.step, ends=True), (None, None, None, 0)))
+    after, event = ended(SMALL, state, jnp.int32(MOVES.index((1, 0))), keys)
+    # It ate and lives on by its energy: the event tells of that, not of the clock.
+    assert not event.died.any() and set(event.eaten.tolist()) == {FOOD}
+    assert set(event.energy.tolist()) == {units(1.4)} and set(event.age.tolist()) == {10}
+    assert set(after.age.tolist()) == {0} and set(after.energy.tolist()) == {units(1.0)}
+    # Anywhere but where the food has come back, which is anywhere but where it was eaten.
+    y, x = np.asarray(after.position).T
+    assert not np.any(np.all(np.asarray(after.position) == event.regrown, axis=1))
+    assert chisquare(np.bincount(6 * y + x, minlength=36)).pvalue > 1e-3
