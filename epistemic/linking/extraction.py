@@ -150,6 +150,9 @@ class Finder:
 
     def _related(self, words: Tokens, mentions: Sequence[Mention], stance: Stance) -> Found:
         """The best reading of any two mentions."""
+        if len(mentions) > 2 and stance is Stance.DENIES:
+            # "Paris, not Lyon, is the capital of France" denies one of two claims.
+            return Found(Status.AMBIGUOUS, None, stance, "a denial that names several things")
         read: list[tuple[float, Found]] = []
         for pair in combinations(range(len(mentions)), 2):
             pattern = _pattern(words, mentions, pair, self._units)
@@ -165,8 +168,11 @@ class Finder:
             return Found(Status.NO_CLAIM, None, stance, "no relation")
         best = max(score for score, _ in read)
         fitting = [found for score, found in read if score > best - 1e-9]
+        for found in fitting:
+            if found.claim is None:
+                return found
         claims = [found.claim for found in fitting if found.claim is not None]
-        if claims and any(not self._same(claims[0], claim) for claim in claims[1:]):
+        if any(not self._same(claims[0], claim) for claim in claims[1:]):
             return Found(Status.AMBIGUOUS, None, stance, "several relations fit")
         return fitting[0]
 

@@ -125,6 +125,18 @@ def test_two_of_one_name_and_type_are_ambiguous_and_none_is_guessed():
     assert said(domain, "Oslo is the capital of Norway.")[0] is Status.LINKED
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The capital of France is Paris, not Lyon.",
+        "Lyon is not the capital of France, it is Paris.",
+        "Is the capital of France Paris or Lyon?",
+    ],
+)
+def test_a_sentence_of_several_claims_is_not_taken_for_one(text):
+    assert said(planted(), text)[:2] == (Status.AMBIGUOUS, None)
+
+
 def test_types_settle_which_of_one_name_is_meant():
     twin = ((X + "hilton", LABEL, '"Paris"@en'), (X + "hilton", TYPE, X + "Person"))
     assert said(planted(*twin), "Paris is the capital of France.")[1] == CAPITAL
