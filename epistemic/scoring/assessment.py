@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.cards import Card
+from epistemic.compared import DeckDifference
 from epistemic.evaluate import Row, Rows
 from epistemic.results import (
     Beside,
     Conventions,
-    DeckDifference,
     Four,
     KindScores,
     Latency,
