@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import Field
@@ -97,6 +98,7 @@ class Predicate:
     said: Phrasing
 
 
+@lru_cache(maxsize=1024)
 def default_predicate(
     iri: str, functional: bool, label: str = "", form: str = "", of_names: bool = True
 ) -> Predicate:

@@ -1,4 +1,4 @@
-"""What an epistemic experiment finds, as typed objects: `results.json` and `comparison.json`.
+"""What an epistemic experiment finds, as typed objects: `results.json`.
 
 A system's table is its record; whatever else is said of its answers can be computed again from it.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field
 
 import evidence
 from epistemic.linking.counts import LinkingCounts
@@ -68,7 +67,8 @@ class Four(Record, Generic[Number]):
 
 
 class Beside(Record, Generic[Number]):
-    """Under every convention; INVALID counts in every denominator, ERROR in the error rate's."""
+    """Ratios that hold under every convention; INVALID counts in every denominator, ERROR in none
+    but that of the error rate."""
 
     accuracy: Number
     """Share of the cards answered with the gold answer."""
@@ -120,7 +120,8 @@ class Conventions(Record):
     """The four metrics under three conventions of what a right answer is; see `scoring.metrics`."""
 
     seed: Four[Ratio]
-    """As described: NO rejects a contradictory claim, and so does abstaining."""
+    """As the experiment's description has it: NO rejects a contradictory claim, and so does
+    abstaining."""
     strict: Four[Ratio]
     """Abstaining is right on unknown claims alone; only a NO rejects."""
     published: Four[Ratio]
@@ -139,7 +140,8 @@ class Bin(Record):
 
 
 class Selective(Record):
-    """How well confidence ranks and states the chance of being right; None where there is none."""
+    """How well confidence ranks and states the chance of being right; None where no card has a
+    confidence."""
 
     AURC: Measurement | None
     """Area under the risk-coverage curve (Geifman and El-Yaniv 2017), in [0, 1]."""
@@ -358,44 +360,3 @@ class Results(evidence.Results):
     """The sweep over graph quality."""
     skipped: Mapping[str, str] = Field(default_factory=dict)
     """Systems that were left out, and why."""
-
-
-class DeckDifference(Record):
-    """How a system differs between two decks: the first minus the second, seed convention."""
-
-    as_dealt: Four[Measurement]
-    """With each deck's own shares of labels."""
-    at_equal_labels: Four[Measurement]
-    """With every label weighing the same in both decks, so that what is left is the system's."""
-
-
-class DomainComparison(Record):
-    """Two studies of different domains whose systems were set alike."""
-
-    one: str
-    """The first domain."""
-    other: str
-    """The second."""
-    folders: tuple[str, str]
-    """Names of their output folders."""
-    systems: Mapping[str, DeckDifference]
-    """By system, of those that both have."""
-
-
-_COMPARISONS = TypeAdapter(tuple[DomainComparison, ...])
-
-
-def load_comparisons(folder: str | Path) -> tuple[DomainComparison, ...]:
-    """The domains compared, from the comparison.json that a multirun left in `folder`.
-
-    Raises:
-      FileNotFoundError: there is none.
-      ValueError: the file holds something else; names the file.
-    """
-    path = Path(folder) / "comparison.json"
-    try:
-        return _COMPARISONS.validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{path} at {place}: {first['msg']}") from None

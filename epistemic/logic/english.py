@@ -14,7 +14,7 @@ def article(word: str) -> str:
 
 def split_words(name: str) -> str:
     """A name in camel case or with underscores as words: "mouthElevation" -> "mouth elevation"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").strip().lower()
 
 
 def uncapitalised(label: str) -> str:

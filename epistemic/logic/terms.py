@@ -7,6 +7,7 @@ An IRI is bare (`http://...`), a literal is as in N-Triples
 from __future__ import annotations
 
 import datetime
+import logging
 import math
 import re
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 
 import rdflib
 from rdflib.namespace import XSD
+
+# rdflib tells of each ill-typed literal, with a trace; here those are on no scale, and that is all.
+logging.getLogger("rdflib.term").setLevel(logging.ERROR)
 
 _RANGES = {
     f"{XSD}{name}": (low, high)

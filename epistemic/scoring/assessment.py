@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.cards import Card
+from epistemic.compared import DeckDifference
 from epistemic.evaluate import Row, Rows
 from epistemic.linking.counts import LinkingCounts
 from epistemic.results import (
     Beside,
     Conventions,
-    DeckDifference,
     Four,
     KindScores,
     Latency,

@@ -223,8 +223,9 @@ class Endpoint:
         asked = json.dumps([*told, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
         if self._cache is not None and (found := self._cache.get(key)) is not None:
-            reply = Reply(*found)._replace(latency_s=0.0)
-            return reply._replace(tokens=reply.tokens and Tokens(*reply.tokens), cost=0.0)
+            reply = Reply(**found)
+            tokens = reply.tokens and Tokens(*reply.tokens)
+            return reply._replace(tokens=tokens, latency_s=0.0, cost=0.0)
         start = time.perf_counter()
         try:
             reply = self._persist(body)
@@ -232,7 +233,8 @@ class Endpoint:
             return Reply(None, str(failure), latency_s=time.perf_counter() - start)
         reply = reply._replace(latency_s=time.perf_counter() - start)
         if self._cache is not None:
-            self._cache.set(key, (*reply[:4], reply.tokens and tuple(reply.tokens)))
+            plain = {**reply._asdict(), "tokens": reply.tokens and tuple(reply.tokens)}
+            self._cache.set(key, plain)
         return reply._replace(cost=self._cost(reply.tokens))
 
     def _cost(self, tokens: Tokens | None) -> float | None:

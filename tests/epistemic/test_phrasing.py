@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from epistemic.decks.sources import Sources
 from epistemic.domain import DomainSettings, load_domain
+from epistemic.logic.english import split_words
 from epistemic.logic.graph import TYPE
 from epistemic.logic.phrasing import form_of, phrasing
 
@@ -23,6 +24,12 @@ LABELS = {
 @pytest.mark.parametrize("form", LABELS)
 def test_how_a_label_is_meant_is_told_from_its_words(form):
     assert {label: form_of(label) for label in LABELS[form]} == dict.fromkeys(LABELS[form], form)
+
+
+def test_names_made_for_machines_are_words_too():
+    said = {"_has_part": "has part", "isPartOf": "is part of", "is_a": "is a", "P31": "p31"}
+    assert {name: split_words(name) for name in said} == said
+    assert [form_of(label) for label in said.values()] == ["verb", "is", "is", "entry"]
 
 
 def test_a_verb_has_no_number_for_its_object():

@@ -86,6 +86,12 @@ class Bound(ValueConstraint):
 
     said: ClassVar[str]
 
+    @classmethod
+    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
+        # What is on no scale of ours, such as a duration, pySHACL compares.
+        text = term_text(value)
+        return (text,) if value_of(canonical(text))[0] else None
+
     @staticmethod
     def within(value: Any, bound: Any) -> Any:
         """Whether a value, or each of an array of ranks, is on the right side of the bound."""
