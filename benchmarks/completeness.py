@@ -1,14 +1,16 @@
 """How complete a graph must be for a licence to pay: simulated models, and recorded replies.
 
 Writes what `python -m experiments.epistemic study=completeness llm=recorded` finds on rivers and
-countries, and its map, into benchmarks/results/epistemic/completeness/; and into
-completeness_popularity/ the same at the thesis' price, where the graph loses what is least often
-named, with models that know the better what it names more often.
+countries, its map, and what is lost where the licence must find its claims, into
+benchmarks/results/epistemic/completeness/. Into completeness_popularity/ it writes the same at the
+price of the thesis, claims given, where the graph loses what is least often named, with models that
+know the better what it names more often.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +39,31 @@ _ARMS = {
         "study.loss=popularity",
         "study.price=[3]",
         "study.wrong=[0.05]",
+        "study.linking=null",
         *_FOLLOWING,
     ),
 }
 
 
 def main() -> None:
-    """Both sweeps; nothing is written before both are through."""
-    found = {name: _run(*overrides) for name, overrides in _ARMS.items()}
+    """Both sweeps."""
+    keep(_ARMS)
+
+
+def keep(arms: Mapping[str, Sequence[str]]) -> None:
+    """Write what sweeps find; nothing is written before all are through.
+
+    Args:
+      arms: folder -> overrides of its sweep.
+    """
+    found = {name: _run(*overrides) for name, overrides in arms.items()}
     wrong = load_thesis().wrong
     for name, results in found.items():
         folder = RESULTS / "epistemic" / name
         print(write_json(folder / Results.file, results))
         drawing.save(figures.pays(results.completeness, wrong), folder, "pays")
+        if results.completeness.linking is not None:
+            drawing.save(figures.linking(results.completeness.linking), folder, "linking")
 
 
 def _run(*overrides: str) -> Results:

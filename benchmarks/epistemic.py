@@ -18,8 +18,9 @@ from rich.console import Console
 
 from benchmarks.timing import RESULTS
 from epistemic import figures, study
+from epistemic.compared import DomainComparison
 from epistemic.comparison import compare
-from epistemic.results import DomainComparison, Results, Scored, SystemResults
+from epistemic.results import Results, Scored, SystemResults
 from epistemic.settings import read
 from epistemic.systems import NEED_A_MODEL
 from evidence import figures as drawing

@@ -1,7 +1,8 @@
-"""The oracle beside rdflib, pyoxigraph and pySHACL, in one run: `python -m benchmarks.oracle`.
+"""The oracle beside rdflib and pyoxigraph, in one run: `python -m benchmarks.oracle`.
 
 Every rival answers the same claims about the same synthetic rivers, on the same machine, one
 after the other; each figure is the best of its repetitions. Writes benchmarks/results/oracle.json.
+SHACL engines stand in `benchmarks.engines`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pyoxigraph
-import pyshacl
 import rdflib
 
+from benchmarks.shacl_engines import written
 from epistemic.cards import write_cards
 from epistemic.decks.deck import CardSettings, make_cards
-from epistemic.decks.synthetic import BASE, make_synthetic, synthetic_domain
+from epistemic.decks.synthetic import make_synthetic, synthetic_domain
 from epistemic.logic.graph import Graph
 from epistemic.logic.lookup import contains
 from epistemic.logic.oracle import LARGEST_BATCH, Oracle
-from epistemic.logic.terms import literal, rdflib_term, split_literal
+from epistemic.logic.terms import rdflib_term, split_literal
 from evidence.results import Manifest
 from evidence.runtime.files import write_json
 
@@ -34,7 +35,6 @@ RESULTS = Path(__file__).parent / "results" / "oracle.json"
 SIZE = 245_000
 CLAIMS = 1 << 19
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
-SHACL_TRIPLES = 2_000
 
 
 def best(run: Callable[[], Any], repeats: int = 3) -> float:
@@ -96,6 +96,7 @@ def text_rates(oracle: Oracle, claims: np.ndarray) -> dict[str, float]:
     """Claims a second from texts, for the oracle and for membership in other engines."""
     terms = oracle.graph.terms
     texts = [(terms[s], terms[p], terms[o]) for s, p, o in claims.tolist()]
+    lines = written(texts)
     few, fewer = texts[:20_000], texts[:2_000]
     theirs = oracle.graph.to_rdflib()
     store = pyoxigraph.Store()
@@ -125,7 +126,7 @@ def text_rates(oracle: Oracle, claims: np.ndarray) -> dict[str, float]:
             store.query("ASK {" + " ".join(str(_ox_term(term)) for term in claim) + "}")
 
     return {
-        "oracle": len(texts) / best(lambda: oracle.judge(texts)),
+        "oracle": len(texts) / best(lambda: oracle.judge_text(lines)),
         "rdflib `in graph`, terms built beforehand": len(few) / best(rdflib_in_prebuilt),
         "rdflib `in graph`, from texts": len(few) / best(rdflib_in),
         "rdflib ASK, prepared": 2_000 / best(rdflib_ask, 1),
@@ -143,57 +144,6 @@ def _ox_term(term: str) -> Any:
     if parts is None:
         return pyoxigraph.NamedNode(term)
     return pyoxigraph.Literal(parts[0], datatype=pyoxigraph.NamedNode(parts[2] or ""))
-
-
-def against_pyshacl() -> dict[str, Any]:
-    """Verdicts a second on the same core shapes, pySHACL judging one by one and in a batch.
-
-    One by one, pySHACL validates the claimed subject in graph + claim. In a batch it validates
-    one graph that holds all of the claims, each about a subject of its own: its best case, since
-    a violation then points at its claim. The oracle judges the same claims both times.
-    """
-    made = make_synthetic(SHACL_TRIPLES, seed=1)
-    oracle = Oracle(made.graph, made.constraints)
-    shapes = made.constraints.as_shacl()
-    rivers = [term for term in oracle.graph.terms if term.startswith(BASE + "River-")]
-    claims = [
-        (river, BASE + "mouthElevation", literal(7_000 if i % 2 else -1))
-        for i, river in enumerate(rivers)
-    ]
-    nodes = [tuple(map(rdflib_term, claim)) for claim in claims]
-    graph = made.graph.to_rdflib()
-
-    def single() -> None:
-        for node in nodes[:5]:
-            graph.add(node)
-            pyshacl.validate(graph, shacl_graph=shapes, inference="none", focus_nodes=[node[0]])
-            graph.remove(node)
-
-    def batch() -> None:
-        whole = graph + rdflib.Graph()
-        for node in nodes:
-            whole.add(node)
-        pyshacl.validate(whole, shacl_graph=shapes, inference="none")
-
-    many = claims * 40
-    ids = oracle.judge_ids
-    encoded = oracle.encode(claims)
-    known = np.tile(encoded[(encoded >= 0).all(axis=1)], (2_000, 1))[:CLAIMS]
-    rates = {
-        "triples": len(made.graph),
-        "claims": len(claims),
-        "pyshacl_claim_by_claim_per_second": 5 / best(single, 2),
-        "pyshacl_batch_per_second": len(claims) / best(batch, 2),
-        "oracle_texts_per_second": len(many) / best(lambda: oracle.judge(many)),
-        "oracle_ids_per_second": len(known) / best(lambda: ids(known)),
-    }
-    rates["times_faster_than_batch"] = (
-        rates["oracle_ids_per_second"] / rates["pyshacl_batch_per_second"]
-    )
-    rates["times_faster_than_claim_by_claim"] = (
-        rates["oracle_ids_per_second"] / rates["pyshacl_claim_by_claim_per_second"]
-    )
-    return rates
 
 
 def card_rates(triples: int, per_type: int) -> dict[str, Any]:
@@ -231,7 +181,6 @@ def main(largest: int = SIZES[-1]) -> None:
     parts: dict[str, Callable[[], Any]] = {
         "integers": lambda: integer_rates(SIZE, CLAIMS, repeats=5),
         "texts_claims_per_second": lambda: text_rates(oracle, mixed_claims(oracle.graph, 200_000)),
-        "pyshacl": against_pyshacl,
         "cards": lambda: card_rates(SIZE, 10_000),
         "growth": lambda: [integer_rates(n, 1 << 18, repeats=3) for n in SIZES if n <= largest],
     }

@@ -30,9 +30,10 @@ from rdflib.namespace import OWL, RDF, RDFS, SH
 
 from benchmarks.timing import save
 from epistemic.logic.constraints import constraints_of
-from epistemic.logic.graph import Graph, parse_triples
+from epistemic.logic.graph import Graph
 from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.parsing import parse_triples
 from epistemic.logic.shapes import as_open_world
 from epistemic.logic.slow import Triple
 from epistemic.logic.terms import rdflib_term

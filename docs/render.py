@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 
 from docs.kept import RESULTS, ROOT, Node, Quoted, kept, look
+from epistemic.scoring.thesis import standing
 from evidence import Measurement, pages
 from goodharts_jax import thesis
 from goodharts_jax.results import Results
@@ -92,6 +93,7 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
         established=established,
         holding_alone=holding_alone,
         verdict_of_script=verdict_of_script,
+        stands=stands,
         digits=lambda measured: 3 if abs(_value(measured)) < 10 else 1,
     )
     return environment
@@ -153,6 +155,14 @@ def spelt(quantity: Any) -> str:
     plain = _plain(quantity)
     count = len(plain) if isinstance(plain, list | tuple) else int(_value(plain))
     return _WORDS[count] if count < len(_WORDS) else f"{count:,}"
+
+
+def stands(measured: Any, expected: Any) -> str:
+    """Where an interval lies beside a range that was expected, in words."""
+    low, high = expected.peek
+    return standing(
+        Measurement(**{f.name: _plain(measured)[f.name] for f in fields(Measurement)}), low, high
+    )
 
 
 def total(counts: Any) -> int:

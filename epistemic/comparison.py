@@ -7,8 +7,9 @@ from itertools import combinations
 from pathlib import Path
 
 from epistemic.cards import Card, read_cards
+from epistemic.compared import DomainComparison
 from epistemic.evaluate import Rows, read_answers
-from epistemic.results import DomainComparison, Results
+from epistemic.results import Results
 from epistemic.scoring import assessment
 
 

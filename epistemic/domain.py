@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +15,18 @@ from omegaconf import OmegaConf
 from pydantic import Field
 
 import epistemic.data
+from epistemic.data.installed import InstalledSettings, read_installed
 from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
-from epistemic.logic.english import article, iri_words, number_text
-from epistemic.logic.graph import LABEL, TYPE, Graph, read_graph
+from epistemic.logic.english import article, iri_words, number_text, uncapitalised
+from epistemic.logic.graph import LABEL, TYPE, Graph, best_labels, read_graph
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.parsing import parse_triples
+from epistemic.logic.phrasing import phrasing
 from epistemic.logic.terms import last_segment, rdflib_term
 from epistemic.predicates import (
+    Names,
     Predicate,
     PredicateSettings,
     class_rules,
@@ -30,7 +34,7 @@ from epistemic.predicates import (
     in_words,
     term_name,
 )
-from evidence.runtime.config import Settings, build, settings_folder
+from evidence.runtime.config import Settings, build, did_you_mean, settings_folder
 
 
 class DomainSettings(Settings):
@@ -39,10 +43,14 @@ class DomainSettings(Settings):
     `graph` and `constraints` name files of this package's data folder, or paths. `complete` lists
     classes whose members are all typed. `slow_minutes` is what pySHACL may take for all claims that
     shapes outside the compiled ones concern. With no predicates, every predicate of the graph is
-    one.
+    one. `installed` is a package that holds the graph, `path` the folder where it does. `say` tells
+    how labels are meant, by the predicate's short name: one of `epistemic.logic.phrasing.FORMS`, or
+    a clause with {s} and {o}.
     """
 
     name: str
+    path: str | None = None
+    installed: InstalledSettings | None = None
     graph: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
@@ -51,6 +59,7 @@ class DomainSettings(Settings):
     attribution: str = ""
     classes: dict[str, str] = Field(default_factory=dict)
     predicates: dict[str, PredicateSettings] = Field(default_factory=dict)
+    say: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +73,7 @@ class Domain:
       predicates: short name -> predicate.
       classes: IRI of a class -> its name in a sentence, such as "body of water".
       attribution: what the data's licence asks to be said.
+      labels: IRI of a property -> its label, as words.
     """
 
     name: str
@@ -72,6 +82,7 @@ class Domain:
     predicates: dict[str, Predicate]
     classes: dict[str, str] = field(default_factory=dict)
     attribution: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def oracle(self) -> Oracle:
@@ -96,6 +107,7 @@ class Domain:
             facts=("{s} is {o}.", "It is known that {s} is {o}.", "{s} counts as {o}."),
             denials=("{s} is not {o}.", "It is not true that {s} is {o}."),
             rules=class_rules(self.constraints, self.class_name),
+            said=phrasing("type", "noun", functional=False),
         )
 
     def name_of(self, term: str, unit: str = "") -> str:
@@ -136,7 +148,9 @@ class Domain:
     def sentence(self, triple: tuple[str, str, str], holds: bool = True, template: int = 0) -> str:
         """One triple in one sentence, or its denial."""
         s, p, o = triple
-        predicate = self.by_iri.get(p) or default_predicate(p, False)
+        predicate = self.by_iri.get(p) or default_predicate(
+            p, False, self.labels.get(p, ""), of_names=not o.startswith('"')
+        )
         templates = predicate.facts if holds else predicate.denials
         return templates[template % len(templates)].format(
             s=self.name_of(s), o=self.object_name(predicate, o)
@@ -173,22 +187,67 @@ def load_domain(settings: DomainSettings) -> Domain:
     Raises:
       ValueError: a file that can't be read, or a predicate without triples; lists those there are.
     """
+    files = [*map(find, settings.constraints)]
     constraints = read_constraints(
-        *map(find, settings.constraints),
-        complete=settings.complete,
-        slow_minutes=settings.slow_minutes,
+        *files, complete=settings.complete, slow_minutes=settings.slow_minutes
     )
-    graph = read_graph(*map(find, settings.graph), language=settings.language)
+    graph = _read(settings)
+    if not len(graph):
+        raise ValueError(f"{', '.join(settings.graph)}: no triples")
     graph = with_vocabulary(graph, constraints)
     wanted = settings.predicates or _all_predicates(graph)
     for name, predicate in wanted.items():
         require_triples(graph, constraints, predicate.iri, name)
-    classes = dict(settings.classes)
+    unlabelled = {} if settings.predicates else {p.iri: iri_words(p.iri) for p in wanted.values()}
+    labels = unlabelled | _labels(graph, files, settings.language)
+    names = Names(
+        labels,
+        {**labels, **settings.classes},
+        {wanted[name].iri: form for name, form in _forms(settings.say, wanted)},
+    )
     predicates = {
-        name: in_words(name, predicate, constraints, classes, graph)
+        name: in_words(name, predicate, constraints, names, graph)
         for name, predicate in wanted.items()
     }
-    return Domain(settings.name, graph, constraints, predicates, classes, settings.attribution)
+    return Domain(
+        settings.name, graph, constraints, predicates, dict(names.classes), settings.attribution,
+        dict(names.labels),
+    )  # fmt: skip
+
+
+def _labels(graph: Graph, files: Iterable[Path], language: str) -> dict[str, str]:
+    """IRI of each property and class that has a label, in the graph or in these files -> it, as it
+    stands within a sentence."""
+    said, terms = graph.triples, graph.terms
+    known = np.union1d(said[:, 1], said[said[:, 1] == graph.ids.get(TYPE, -1), 2])
+    rows = said[(said[:, 1] == graph.ids.get(LABEL, -1)) & np.isin(said[:, 0], known)]
+    given = [(terms[s], terms[o]) for s, _, o in rows.tolist()]
+    for file in files:
+        given += [(s, o) for s, p, o in parse_triples(file) if p == LABEL]
+    return {iri: uncapitalised(label) for iri, label in best_labels(given, language).items()}
+
+
+def _forms(say: dict[str, str], wanted: dict[str, PredicateSettings]) -> Iterator[tuple[str, str]]:
+    """How labels are meant, by predicates' short names."""
+    for name, form in say.items():
+        if name not in wanted:
+            meant = did_you_mean(name, wanted)
+            raise ValueError(
+                f"domain.say.{name}: no such predicate{meant or ';'} there are {', '.join(wanted)}"
+            )
+        try:
+            phrasing(name, form, functional=False)
+        except ValueError as error:
+            raise ValueError(f"domain.say.{name}: {error}") from None
+        yield name, form
+
+
+def _read(settings: DomainSettings) -> Graph:
+    """The graph of a domain's files, or of the package that holds it."""
+    if settings.installed is None:
+        return read_graph(*map(find, settings.graph), language=settings.language)
+    triples = read_installed(settings.installed, settings.name, settings.path)
+    return Graph.from_triples(triples, settings.language)
 
 
 def find(name: str) -> Path:
@@ -197,6 +256,8 @@ def find(name: str) -> Path:
     for path in (Path(name), shipped):
         if path.is_file():
             return path
+    if Path(name).is_dir():
+        raise ValueError(f"{name}: a folder; name the files in it")
     if name == "places.nt":
         raise ValueError(
             "places.nt: not made yet; `pip install 'goodharts-jax[geo]'`, then "
@@ -285,10 +346,26 @@ LOSSES: dict[Loss, Callable[[np.ndarray, np.ndarray, Draws], np.ndarray]] = {
 stays while that is below `keep`."""
 
 
+_DESCRIBE = (
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#",
+    "http://www.w3.org/2002/07/owl#", "http://www.w3.org/ns/shacl#",
+    "http://purl.org/dc/elements/1.1/description", "http://purl.org/dc/terms/description",
+    *(f"http://www.w3.org/2004/02/skos/core#{name}"
+      for name in ("prefLabel", "altLabel", "hiddenLabel", "definition", "note", "scopeNote",
+                   "editorialNote", "historyNote", "changeNote", "example", "notation")),
+)  # fmt: skip
+
+
 def _all_predicates(graph: Graph) -> dict[str, PredicateSettings]:
-    """Every predicate of a graph, under its last segment; what only describes is left out."""
+    """Every predicate of a graph, under its last segment; what only describes is left out.
+
+    Of several with one last segment, those with fewer triples get a number: "name_2".
+    """
     predicates: dict[str, PredicateSettings] = {}
     for iri in predicate_counts(graph):
-        if iri not in (TYPE, LABEL) and not iri.startswith("http://www.w3.org/"):
-            predicates.setdefault(last_segment(iri), PredicateSettings(iri=iri))
+        if iri.startswith(_DESCRIBE):
+            continue
+        short = last_segment(iri)
+        same = sum(last_segment(other.iri) == short for other in predicates.values())
+        predicates[f"{short}_{same + 1}" if same else short] = PredicateSettings(iri=iri)
     return predicates

@@ -30,7 +30,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
       passed: whether that is the gold answer; "pass" in the file.
       system: its name.
       label: "E", "C" or "U".
-      raw, confidence, proof, latency_s, error, prompt: see `Response`.
+      raw, confidence, proof, latency_s, error, prompt, finish, linking, reading, cost: see
+        `Response`.
+      prompt_tokens, completion_tokens: its tokens.
       run: see `run_digest`.
     """
 
@@ -46,6 +48,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"passed": "pass"}):
     latency_s: float | None = None
     error: str | None = None
     prompt: str | None = None
+    finish: str | None = None
+    linking: str | None = None
+    reading: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
     run: str
 
     @property
@@ -201,6 +209,12 @@ def _row(card: Card, response: Response, name: str, run: str) -> Row:
         latency_s=round(response.latency_s or 0.0, 6),
         error=response.error,
         prompt=response.prompt,
+        finish=response.finish,
+        linking=response.linking,
+        reading=response.reading,
+        prompt_tokens=response.tokens.prompt if response.tokens else None,
+        completion_tokens=response.tokens.completion if response.tokens else None,
+        cost=response.cost,
         run=run,
     )
 

@@ -1,10 +1,11 @@
 """A deck as an Inspect AI task, and Inspect's logs as recorded replies (extra `llm`).
 
-    inspect eval epistemic/inspect_task.py --model PROVIDER/MODEL -T cards=FOLDER/cards.jsonl
+    inspect eval epistemic/epistemic --model PROVIDER/MODEL -T cards=FOLDER/cards.jsonl
     python -m epistemic.inspect_task LOG.eval > replies.jsonl
     python -m experiments.epistemic system=replay system.replies=replies.jsonl
 
-Inspect asks the model; the answers are read and scored here as everybody's are.
+In a checkout the first goes by the file's path, `epistemic/inspect_task.py`. Inspect asks the
+model; the answers are read and scored here as everybody's are.
 """
 
 from __future__ import annotations

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import Field
 
 from epistemic.logic.constraints import Constraints, inverse_name, symmetric_name
-from epistemic.logic.english import article, iri_words, number_text, split_words
+from epistemic.logic.english import iri_words, number_text, split_words
 from epistemic.logic.graph import Graph
 from epistemic.logic.kinds import Words
+from epistemic.logic.phrasing import Phrasing, form_of, phrasing
 from epistemic.logic.terms import last_segment, split_literal
 from evidence.runtime.config import Settings
 
@@ -19,11 +21,14 @@ from evidence.runtime.config import Settings
 class PredicateSettings(Settings):
     """How one predicate is spoken of; see conf/epistemic/domain/countries.yaml.
 
-    In templates, {s} is the subject and {o} the object. What is left empty is made from the label.
+    In templates, {s} is the subject and {o} the object. What is left empty is made from the label,
+    which `form` says how to read: see `epistemic.logic.phrasing.phrasing`; empty: it is told from
+    the label's words.
     """
 
     iri: str
     label: str = ""
+    form: str = ""
     unit: str = ""
     complete: bool = False
     questions: tuple[str, ...] = ()
@@ -47,6 +52,25 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Names:
+    """What sentences call properties and classes.
+
+    Attributes:
+      labels: IRI of a property -> its label, as words.
+      classes: IRI of a class -> its name without an article.
+      forms: IRI of a property -> how its label is meant, where that is said.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    def class_(self, iri: str) -> str:
+        """The name of a class, without an article."""
+        return self.classes.get(iri) or iri_words(iri)
+
+
+@dataclass(frozen=True)
 class Predicate:
     """A predicate in words.
 
@@ -59,6 +83,7 @@ class Predicate:
         verdicts stay open-world).
       questions, facts, denials: templates with {s} and {o}.
       rules: what may not be said of it.
+      said: how its label is said; what its settings don't word is made from that.
     """
 
     name: str
@@ -70,35 +95,35 @@ class Predicate:
     facts: tuple[str, ...]
     denials: tuple[str, ...]
     rules: tuple[Rule, ...]
+    said: Phrasing
 
 
-def default_predicate(iri: str, functional: bool, label: str = "") -> Predicate:
-    """A predicate spoken of by its label alone; 'the' for one value, 'a' for several."""
+@lru_cache(maxsize=1024)
+def default_predicate(
+    iri: str, functional: bool, label: str = "", form: str = "", of_names: bool = True
+) -> Predicate:
+    """A predicate spoken of by its label alone; see `epistemic.logic.phrasing`.
+
+    Args:
+      iri: of the predicate.
+      functional: whether a subject has one value.
+      label: empty: the IRI's last segment.
+      form: how the label is meant; empty: told from its words.
+      of_names: whether its values are things, not numbers, dates or texts.
+    """
     label = label or iri_words(iri)
-    the = "the" if functional else article(label)
-    its = the if not functional else "its"
+    said = phrasing(label, form or form_of(label, of_names), functional)
     return Predicate(
         name=last_segment(iri),
         iri=iri,
         label=label,
         unit="",
         complete=False,
-        questions=(
-            f"Is {{o}} {the} {label} of {{s}}?",
-            f"Does {{s}} have {{o}} as {its} {label}?",
-            f"Is it true that {the} {label} of {{s}} is {{o}}?",
-        ),
-        facts=(
-            f"{{o}} is {the} {label} of {{s}}.",
-            f"{{s}} has {{o}} as {its} {label}.",
-            f"{the.capitalize()} {label} of {{s}} is {{o}}.",
-        ),
-        denials=(
-            f"{{o}} is not {the} {label} of {{s}}.",
-            f"{{s}} does not have {{o}} as {its} {label}.",
-            f"It is not true that {the} {label} of {{s}} is {{o}}.",
-        ),
+        questions=said.questions,
+        facts=said.facts,
+        denials=said.denials,
         rules=(),
+        said=said,
     )
 
 
@@ -106,7 +131,7 @@ def in_words(
     name: str,
     settings: PredicateSettings,
     constraints: Constraints,
-    classes: dict[str, str] | None = None,
+    names: Names | None = None,
     graph: Graph | None = None,
 ) -> Predicate:
     """A predicate in words: the settings', and what they leave out made from its label.
@@ -115,28 +140,55 @@ def in_words(
       name: of the predicate, short.
       settings: its words.
       constraints: of its domain.
-      classes: IRI of a class -> its name in a sentence.
-      graph: where a rule that lists values finds their names.
+      names: of properties and classes.
+      graph: where a rule that lists values finds their names, and what sort of values there are.
+
+    Raises:
+      ValueError: its form is none, and no clause.
     """
-    default = default_predicate(
-        settings.iri, constraints.functional(settings.iri), settings.label or split_words(name)
+    names = names or Names()
+    iri = settings.iri
+    predicate = default_predicate(
+        iri,
+        constraints.functional(iri),
+        settings.label or names.labels.get(iri) or split_words(name),
+        settings.form or names.forms.get(iri, ""),
+        graph is None or _of_names(graph, iri),
     )
     predicate = replace(
-        default,
+        predicate,
         name=name,
         unit=settings.unit,
         complete=settings.complete,
-        questions=settings.questions or default.questions,
-        facts=settings.facts or default.facts,
-        denials=settings.denials or default.denials,
+        questions=settings.questions or predicate.questions,
+        facts=settings.facts or predicate.facts,
+        denials=settings.denials or predicate.denials,
     )
-    names = classes or {}
+
+    def said(other: str) -> Phrasing:
+        of_names = graph is None or _of_names(graph, other)
+        label, form = names.labels.get(other, ""), names.forms.get(other, "")
+        functional = constraints.functional(other)
+        return default_predicate(other, functional, label, form, of_names).said
+
+    def apart(iri: str) -> list[str]:
+        pairs = [pair for rule in constraints.rules for pair in rule.disjoint_pairs if iri in pair]
+        return sorted(names.class_(other) for pair in pairs for other in pair if other != iri)
+
     words = Words(
-        label=predicate.label,
+        said=predicate.said,
+        other=said,
         term=lambda term: term_name(graph, term, predicate.unit),
-        class_=lambda iri: names.get(iri, iri_words(iri)),
+        class_=names.class_,
+        apart=apart,
     )
     return replace(predicate, rules=_rules(predicate, settings.rules, constraints, words))
+
+
+def _of_names(graph: Graph, iri: str) -> bool:
+    """Whether a predicate has things among its values."""
+    values = graph.triples[graph.triples[:, 1] == graph.ids.get(iri, -1), 2]
+    return not len(values) or bool(graph.is_name[values].any())
 
 
 def _rules(
@@ -151,22 +203,17 @@ def _rules(
       words: what sentences call things.
     """
     rules: list[Rule] = []
-    iri, label = predicate.iri, predicate.label
-    for rule in constraints.of(iri):
+    iri, said = predicate.iri, predicate.said
+    for rule in constraints.of_all(iri):
         sentence = sentences.get(rule.kind) or rule.say(words)
         if sentence:
             names = (rule.name, *rule.also_said(constraints.rules))
             rules.append(Rule(sentence, names, rule.joins_every_card))
     if iri in constraints.symmetric:
-        default = f"If one thing is {article(label)} {label} of another, then so is the other."
-        rules.append(Rule(sentences.get("symmetric", default), (symmetric_name(iri),)))
+        rules.append(Rule(sentences.get("symmetric", said.both_ways()), (symmetric_name(iri),)))
     for pair in sorted(constraints.inverse):
         if iri in pair:
-            other = iri_words(pair[1] if pair[0] == iri else pair[0])
-            default = (
-                f"One thing has another as {article(label)} {label} exactly when the other has "
-                f"it as {article(other)} {other}."
-            )
+            default = said.exactly_when(words.other(pair[1] if pair[0] == iri else pair[0]))
             rules.append(Rule(sentences.get("inverse", default), (inverse_name(*pair),)))
     return tuple(rules)
 

@@ -10,13 +10,13 @@ from rich import box
 from rich.table import Table
 
 import evidence
-from epistemic import figures
+from epistemic import figures, first_screen
 from epistemic.cards import Card, read_cards
 from epistemic.completeness import report as completeness
 from epistemic.completeness.results import Results as CompletenessResults
 from epistemic.evaluate import Row, Rows, read_rows
 from epistemic.results import Results
-from epistemic.scoring.thesis import load_thesis, meets
+from epistemic.scoring.thesis import expectations, load_thesis, meets
 from epistemic.systems import CONTROLS
 from evidence import figures as drawing
 from evidence.pages import number, render
@@ -77,6 +77,10 @@ def write(folder: str | Path) -> Path:
         metrics=figures.METRICS,
         figures={name: drawing.svg(f) if f is not None else None for name, f in drawn.items()},
         meets=meets,
+        expectations=expectations(thesis, results.systems),
+        example=first_screen.example(folder, results),
+        next_steps=first_screen.next_steps(results),
+        usage=first_screen.usage(results),
         browser=_browser_of(folder, list(results.systems)),
     )
     return write_text(folder / "report.html", text)

@@ -1,4 +1,4 @@
-"""What an epistemic experiment finds, as typed objects: `results.json` and `comparison.json`.
+"""What an epistemic experiment finds, as typed objects: `results.json`.
 
 A system's table is its record; whatever else is said of its answers can be computed again from it.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field
 
 import evidence
+from epistemic.linking.counts import LinkingCounts
+from epistemic.usage import Usage
 from evidence.measurement import Measurement
 from evidence.record import Record
 
@@ -27,11 +28,9 @@ class Ratio(Measurement):
 
     Attributes:
       value: numerator / denominator, or None where the denominator is 0.
-      low: lower end of the interval, at least 0.
-      high: upper end of the interval, at most 1.
+      low, high: ends of the interval, in [0, 1].
       n: how many subjects have cards that count.
-      numerator: cards for which it holds; the F1 counts some twice.
-      denominator: cards that count.
+      numerator, denominator: cards for which it holds (F1 counts some twice), and that count.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -201,12 +200,16 @@ class SystemResults(Record):
     enough failed calls."""
     selective: Selective
     """What its confidence is worth."""
+    linking: LinkingCounts | None = None
+    """For a system that finds the claim in the question's words; None for those given it."""
     by_kind: Mapping[str, KindScores] = Field(default_factory=dict)
     """By kind of card, such as "C_functional"; kept files leave it out."""
     by_predicate: Mapping[str, PredicateScores] = Field(default_factory=dict)
     """By the predicate's IRI; kept files leave it out."""
     latency_s: Latency | None = None
     """Seconds a card; kept files leave it out."""
+    usage: Usage | None = None
+    """What asking the model took; None: nothing was counted."""
 
 
 class SystemComparison(Record):
@@ -357,44 +360,3 @@ class Results(evidence.Results):
     """The sweep over graph quality."""
     skipped: Mapping[str, str] = Field(default_factory=dict)
     """Systems that were left out, and why."""
-
-
-class DeckDifference(Record):
-    """How a system differs between two decks: the first minus the second, seed convention."""
-
-    as_dealt: Four[Measurement]
-    """With each deck's own shares of labels."""
-    at_equal_labels: Four[Measurement]
-    """With every label weighing the same in both decks, so that what is left is the system's."""
-
-
-class DomainComparison(Record):
-    """Two studies of different domains whose systems were set alike."""
-
-    one: str
-    """The first domain."""
-    other: str
-    """The second."""
-    folders: tuple[str, str]
-    """Names of their output folders."""
-    systems: Mapping[str, DeckDifference]
-    """By system, of those that both have."""
-
-
-_COMPARISONS = TypeAdapter(tuple[DomainComparison, ...])
-
-
-def load_comparisons(folder: str | Path) -> tuple[DomainComparison, ...]:
-    """The domains compared, from the comparison.json that a multirun left in `folder`.
-
-    Raises:
-      FileNotFoundError: there is none.
-      ValueError: the file holds something else; names the file.
-    """
-    path = Path(folder) / "comparison.json"
-    try:
-        return _COMPARISONS.validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{path} at {place}: {first['msg']}") from None

@@ -19,7 +19,7 @@ from epistemic.systems import NEED_A_MODEL, SystemSettings
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
 
-Stage = Literal["all", "cards", "near_miss", "eval", "metrics", "report", "export"]
+Stage = Literal["all", "look", "cards", "near_miss", "eval", "metrics", "report", "export"]
 
 
 class KnowledgeSettings(Settings):
@@ -45,7 +45,7 @@ class StudySettings(Settings):
     """Everything that decides a study; see conf/epistemic/config.yaml.
 
     Attributes:
-      stage: what is done; "all" is everything but "export".
+      stage: what is done; "all" is everything but "look" and "export".
       seed: of `random`, the bootstrap and the degraded graphs; decks have seeds of their own.
       deck: a deck that is there already, used instead of making one; None: one is made.
       shacl: validate the whole graph with pySHACL first.

@@ -26,9 +26,10 @@ from epistemic.decks.near_miss import make_near_misses
 from epistemic.decks.saving import given_deck, refuse_other_golds, save_deck
 from epistemic.domain import Domain, degrade, find, load_domain
 from epistemic.evaluate import Row, evaluate, read_answers, run_digest
-from epistemic.export import write_lm_eval_task
+from epistemic.export import export
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
+from epistemic.look import look
 from epistemic.results import (
     Deck,
     NearMiss,
@@ -53,7 +54,13 @@ from epistemic.systems.licence import Licence, Licensed
 from epistemic.systems.replay import Replay
 from evidence.results import Manifest
 from evidence.runtime.files import file_digest, read_jsonl, write_json, write_text
-from evidence.runtime.language_models import Model, ModelSettings, open_model
+from evidence.runtime.language_models import (
+    INDECISIVE,
+    Model,
+    ModelSettings,
+    open_model,
+    weights_digest,
+)
 
 _Part = TypeVar("_Part")
 Label = Literal["E", "C", "U"]
@@ -102,14 +109,26 @@ def run_stage(settings: StudySettings, folder: Path, console: Console) -> Sequen
         _needed(folder / "results.json", "metrics")
         return [report.write(folder)]
     if settings.stage == "export":
-        name = f"epistemic_{settings.domain.name}"
-        return [write_lm_eval_task(_cards(folder, "cards"), folder / "lm_eval", name)]
+        return _export(settings, folder, console)
     domain = load_domain(settings.domain)
+    if settings.stage == "look":
+        look(domain, settings, console)
+        return []
     if settings.stage == "cards":
         return _draw(settings, domain, folder, console)
     if settings.stage == "near_miss":
         return _draw_near_misses(settings, domain, folder)
     return _evaluate(settings, domain, folder)
+
+
+def _export(settings: StudySettings, folder: Path, console: Console) -> Sequence[Path]:
+    """The stage `export`."""
+    names = [name for name in ("cards", "near_miss") if (folder / f"{name}.jsonl").exists()]
+    decks = {
+        name: (_cards(folder, name), _part(folder / f"{name}.json", Deck, name))
+        for name in names or ["cards"]
+    }
+    return export(decks, folder, f"epistemic_{settings.domain.name}", console)
 
 
 # ---- decks ----
@@ -230,9 +249,9 @@ def _rows(
     graph: Graph,
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
-    model = settings.llm.model_dump(
-        exclude={"cache", "timeout_s", "attempts", "concurrency", "key_env"}
-    )
+    model = settings.llm.model_dump(exclude=INDECISIVE | {"weights"})
+    if settings.llm.weights is not None:
+        model["weights"] = weights_digest(settings.llm.weights)
     decisive = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),

@@ -5,8 +5,11 @@ The contract offered to a model is one word (YES, NO or UNKNOWN) or a JSON objec
 `json`. Anything else goes through the fallback, in this order, the first that applies deciding:
 
 1. `declared`: an announced answer ("Answer: NO", "so the answer is YES", "therefore no"), or a
-   first or last line that holds one answer word alone. Announced answers that differ are INVALID.
-2. `opening`: the reply opens with an answer word set off by punctuation ("No, it is not").
+   first or last line that holds one answer word alone. A final answer ("Final answer: NO",
+   `\\boxed{NO}`) goes before all others. Announced answers that differ are INVALID.
+2. `opening`: the reply opens with an answer word set off by punctuation ("No, it is not"). Where
+   another answer word stands as a clause of its own later on ("NO, wait, YES"), it is INVALID: the
+   reply takes its word back, and which one it means is not ours to say.
 3. `phrase`: the reply says that it does not know ("cannot be determined", "not enough
    information").
 
@@ -63,6 +66,10 @@ _DECLARED = re.compile(
     rf"|\b(?:so|therefore|thus|hence)\b,?){_DECORATION}{_VERDICT}",
     re.I | re.M,
 )
+_BOXED = re.compile(
+    rf"\\boxed\s?\{{\s*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{{)?\s*{_WORD}\s*\}}", re.I
+)
+_LATER = re.compile(rf"[.,;:!?—–-]{_DECORATION}{_VERDICT}", re.I)
 _OPENING = re.compile(rf"^{_DECORATION}{_VERDICT}", re.I)
 _PHRASE = re.compile(
     r"\b(?:"
@@ -139,7 +146,8 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _fall_back(text: str) -> Reading:
     lines = [line.strip(_EDGE).lower() for line in text.splitlines() if line.strip(_EDGE)]
-    declared = [match[1].lower() for match in _FINAL.finditer(text)]
+    final = [*_FINAL.finditer(text), *_BOXED.finditer(text)]
+    declared = [match[1].lower() for match in final]
     if not declared:
         declared = [match[1].lower() for match in _DECLARED.finditer(text)]
         declared += [line for line in (lines[:1] + lines[-1:]) if line in _WORDS]
@@ -152,7 +160,8 @@ def _fall_back(text: str) -> Reading:
     does_not_know = _PHRASE.search(text) is not None
     if opening:
         answer = _WORDS[opening[1].lower()]
-        if does_not_know and answer is not Answer.UNKNOWN:
+        others = {match[1].lower() for match in _LATER.finditer(text)} - {opening[1].lower()}
+        if others or (does_not_know and answer is not Answer.UNKNOWN):
             return Reading(Answer.INVALID, "none")
         return Reading(answer, "opening")
     if does_not_know:

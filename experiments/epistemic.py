@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,14 @@ from evidence.runtime import command
 
 from .shown import show, show_files
 
+_FIRST = "llm=recorded"
+"""What is done when nothing is asked for: a whole study in seconds, a model's replies included."""
+
 
 def main() -> None:
     """The command `epistemic`."""
+    if all(argument.startswith("hydra.") for argument in sys.argv[1:]):
+        sys.argv.append(_FIRST)
     command.main("epistemic", __doc__, run, go_on="hydra.run.dir")
 
 
@@ -24,8 +30,9 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
-    from epistemic import report, study
+    from epistemic import first_screen, report, study
     from epistemic.completeness import sweep
+    from epistemic.results import Results
     from epistemic.settings import read
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
@@ -36,7 +43,13 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
         return
     go = sweep.run if settings.study.kind == "completeness" else study.run
     results = go(settings, folder, console)
-    show(results, report.summary(results), folder / "report.html", console)
+    notes: list[str] = []
+    if isinstance(results, Results):
+        if (card := first_screen.example(folder, results)) is not None:
+            console.print(first_screen.shown(card))
+        notes += first_screen.usage(results)
+        notes += [f"{step.what}\n  {step.settings}" for step in first_screen.next_steps(results)]
+    show(results, report.summary(results), folder / "report.html", console, notes)
 
 
 if __name__ == "__main__":

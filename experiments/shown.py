@@ -15,8 +15,14 @@ _NOTES = 4
 """How many warnings a terminal shows; the page has all."""
 
 
-def show(results: Results, summary: Table | None, page: Path, console: Console) -> None:
-    """An experiment's table, warnings, verdict, and where its page is."""
+def show(
+    results: Results,
+    summary: Table | None,
+    page: Path,
+    console: Console,
+    notes: Sequence[str] = (),
+) -> None:
+    """An experiment's table, warnings, verdict, notes, and where its page is."""
     if summary is not None:
         console.print(summary)
     for warning in results.warnings[:_NOTES]:
@@ -24,6 +30,8 @@ def show(results: Results, summary: Table | None, page: Path, console: Console) 
     if more := results.warnings[_NOTES:]:
         console.print(f"{counted(len(more), 'more note')} on the page", style="yellow")
     show_verdict(results, console)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
     console.print(f"Page: {page}", soft_wrap=True, highlight=False)
 
 

@@ -1,5 +1,6 @@
 """What others install: a wheel and an sdist, built, looked into, and used from an empty folder."""
 
+import json
 import os
 import re
 import shutil
@@ -90,6 +91,9 @@ def test_a_wheel_takes_no_common_names_and_lacks_nothing(built, sources):
             assert f"{MOVED.get(top, top)}/{rest}" in names, path
     for package in PACKAGES:
         assert f"{package}/py.typed" in names
+    (points,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    said = zipfile.ZipFile(wheel).read(points).decode()
+    assert "[inspect_ai]\nepistemic = epistemic.inspect_task\n" in said
 
 
 def test_an_sdist_is_complete(built, sources):
@@ -132,6 +136,34 @@ def test_epistemic_from_an_empty_folder(installed, tmp_path):
     run(installed / "epistemic", *small, "hydra.run.dir=out", folder=tmp_path)
     shown = run(installed / "results", "out", folder=tmp_path).stdout
     assert "kg_oracle" in shown and "out/report.html" in shown
+
+
+BY_NAME = """
+import sys, inspect_ai
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+def reply(text):
+    output = ModelOutput.from_content("mockllm/model", text)
+    # Without it the mock counts tokens with a vocabulary that it would download.
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    return output
+
+model = get_model("mockllm/model", custom_outputs=[reply(text) for text in sys.argv[2:]])
+[log] = inspect_ai.eval("epistemic/epistemic", model=model, task_args={"cards": sys.argv[1]},
+                        display="none", max_samples=1)
+print(log.status, log.results.scores[0].metrics["accuracy"].value)
+"""
+
+
+@pytest.mark.full
+def test_inspect_finds_the_task_by_its_name(installed, tmp_path):
+    pytest.importorskip("inspect_ai")
+    lines = (ROOT / "epistemic/data/deck_rivers.jsonl").read_text().splitlines(keepends=True)[:4]
+    (tmp_path / "cards.jsonl").write_text("".join(lines))
+    said = [json.loads(line)["gold"] for line in lines]
+    said[2] = "I could not say"
+    done = run(installed / "python", "-c", BY_NAME, "cards.jsonl", *said, folder=tmp_path)
+    assert done.stdout.split()[-2:] == ["success", "0.75"]
 
 
 def test_a_users_own_module_is_found_where_the_command_is_called(installed, tmp_path):

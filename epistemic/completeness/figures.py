@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from epistemic.completeness.models import GRAPH
-from epistemic.completeness.results import BreakEven, Completeness, Point, Ruling
+from epistemic.completeness.results import ANY_TEXT, BreakEven, Completeness, Linking, Point, Ruling
 from evidence import figures
 
 _COLOURS: dict[Ruling, str] = {"pays": figures.BLUE, "loses": figures.VERMILLION}
@@ -53,6 +53,54 @@ def pays(found: Completeness, wrong: float) -> Figure:
         axis.set_title(f"{domain}, price {price:g}")
     for axis in axes[-1]:
         axis.set_xlabel("share of triples kept")
+    return figure
+
+
+@figures.style()
+def linking(found: Linking) -> Figure:
+    """What a licence wins by the share kept, where it is given its claims and where it must find
+    them in sentences of each style; a panel a domain and model.
+
+    Args:
+      found: what was measured; of several linkers the last one that reads is shown.
+    """
+    domains = list(dict.fromkeys(point.domain for point in found.points))
+    models = list(dict.fromkeys(point.model for point in found.points))
+    reading = [point for point in found.points if point.text != ANY_TEXT]
+    shown = {(point.text, reading[-1].linker) for point in reading} | {(ANY_TEXT, "given")}
+    ways = [way for way in dict.fromkeys((p.text, p.linker) for p in found.points) if way in shown]
+    figure, axes = figures.canvas(
+        len(domains),
+        len(models),
+        width=1.2 + 2.1 * len(models),
+        height=0.6 + 1.7 * len(domains),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for (row, column), axis in np.ndenumerate(axes):
+        domain, model = domains[row], models[column]
+        for place, (text, linker) in enumerate(ways):
+            here = [
+                point
+                for point in found.points
+                if (point.domain, point.model, point.text, point.linker)
+                == (domain, model, text, linker)
+            ]
+            here.sort(key=lambda point: point.keep)
+            keep = [point.keep for point in here]
+            ends = [[getattr(p.gain, end) for p in here] for end in ("value", "low", "high")]
+            gain, low, high = np.array(ends, float)
+            said = "claims given" if text == ANY_TEXT else f"found in {text}"
+            axis.plot(keep, gain, label=said, **figures.line(place))
+            figures.band(axis, keep, low, high, place)
+        axis.axhline(0, color=figures.INK, linewidth=0.8)
+        axis.set_title(f"{domain}, {model}")
+    for axis in axes[-1]:
+        axis.set_xlabel("share of triples kept")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("gain by the licence")
+    figures.legend_below(figure)
     return figure
 
 

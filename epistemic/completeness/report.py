@@ -9,7 +9,7 @@ from rich.table import Table
 
 from epistemic.completeness import figures
 from epistemic.completeness.models import role_of
-from epistemic.completeness.results import BreakEven, Completeness, Results
+from epistemic.completeness.results import BreakEven, Completeness, LinkedBreakEven, Results
 from epistemic.completeness.thesis import load_thesis
 from evidence import figures as drawing
 from evidence.pages import render
@@ -36,12 +36,18 @@ def write(folder: str | Path) -> Path:
     maps = {wrong: figures.pays(found, wrong) for wrong in shares}
     for wrong, figure in maps.items():
         drawing.save(figure, folder / "figures", f"pays_{wrong:g}")
+    linking = None
+    if found.linking is not None:
+        linking = figures.linking(found.linking)
+        drawing.save(linking, folder / "figures", "linking")
     text = render(
         "epistemic",
         "completeness.html",
         results=results,
         found=found,
         maps={wrong: drawing.svg(figure) for wrong, figure in maps.items()},
+        linking=None if linking is None else drawing.svg(linking),
+        at=nearest_kept(found),
         where=where,
         thesis=load_thesis(),
         role_of=role_of,
@@ -49,7 +55,13 @@ def write(folder: str | Path) -> Path:
     return write_text(folder / "report.html", text)
 
 
-def where(end: BreakEven, found: Completeness) -> str:
+def nearest_kept(found: Completeness) -> float:
+    """The share kept that was tried and lies nearest to the one that the thesis speaks of."""
+    wanted = load_thesis().pays_at
+    return min((point.keep for point in found.points), key=lambda keep: abs(keep - wanted))
+
+
+def where(end: BreakEven | LinkedBreakEven, found: Completeness) -> str:
     """A break-even in words: the share kept with its interval, or that there is none, and from
     where on that is sure.
     """

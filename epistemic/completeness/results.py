@@ -13,6 +13,8 @@ Price = float
 """What a false answer costs, where a right one is worth 1 and an abstention nothing."""
 Ruling = Literal["pays", "loses", "undetermined"]
 Pays = Literal["above", "below", "always", "never"]
+ANY_TEXT = "any"
+"""The style of sentences for linkers that read none."""
 
 
 class Point(Record):
@@ -80,6 +82,94 @@ class Alone(Record):
     """False-answer rate on what is not entailed."""
 
 
+class Understood(Record):
+    """What became of claims that were found in sentences, by how they were worded and found."""
+
+    domain: str
+    """Name of the domain."""
+    text: str
+    """How the sentences were worded; "any" for linkers that read none."""
+    linker: str
+    """What found the claims; "given" was told them, "finds 90%" was told so many and never erred,
+    "random" took any two things of the right types, "none" found nothing."""
+    right: Measurement
+    """Share of the sentences whose claim was found."""
+    wrong: Measurement
+    """Share in which another claim was."""
+    ambiguous: Measurement
+    """Share in which several claims might be meant, so that none was taken."""
+    not_found: Measurement
+    """Share with a relation and a name that nothing bears."""
+    no_claim: Measurement
+    """Share in which no relation was seen."""
+    misread: Measurement
+    """Share that affirm and were taken to deny, or the other way round."""
+
+
+class Linked(Record):
+    """A model licensed by a worse graph that must find the claim in what the model says."""
+
+    domain: str
+    """Name of the domain."""
+    text: str
+    """See `Understood`."""
+    linker: str
+    """See `Understood`."""
+    model: str
+    """What answers."""
+    keep: Share
+    """Share of the triples of the claims' predicates that the graph kept."""
+    wrong: Share
+    """Share of those whose object is another's."""
+    price: Price
+    """Of a false answer."""
+    ruling: Ruling
+    """Whether the gain's interval lies above 0, below 0, or neither."""
+    gain: Measurement
+    """Score a claim with the licence minus that without it."""
+    lost: Measurement
+    """Score a claim minus that of the licence that is given its claims: what linking costs."""
+    false: Measurement
+    """With the licence: share of the claims that are answered falsely, NO to a true one included,
+    which a denial that is misread lets out and FAR-NE doesn't count."""
+    LA: Measurement
+    """With the licence: share of the entailed claims that are answered YES."""
+    FAR_NE: Measurement
+    """With the licence: false-answer rate on what is not entailed."""
+
+
+class LinkedBreakEven(Record):
+    """Where licensing begins to pay when the claim must be found."""
+
+    domain: str
+    """Name of the domain."""
+    text: str
+    """See `Understood`."""
+    linker: str
+    """See `Understood`."""
+    model: str
+    """What answers."""
+    wrong: Share
+    """Share of wrong triples."""
+    price: Price
+    """Of a false answer."""
+    pays: Pays
+    """See `BreakEven`."""
+    keep: Measurement
+    """See `BreakEven`."""
+
+
+class Linking(Record):
+    """How much of what a licence wins is lost where it must find the claim itself."""
+
+    understood: tuple[Understood, ...]
+    """Every domain, text and linker."""
+    points: tuple[Linked, ...]
+    """Every domain, text, linker, model and share kept, at one price and share wrong."""
+    break_even: tuple[LinkedBreakEven, ...]
+    """Every domain, text, linker and model."""
+
+
 class Size(Record):
     """What a domain's numbers rest on."""
 
@@ -108,6 +198,8 @@ class Completeness(Record):
     """Every domain, model, share kept, share wrong and price."""
     break_even: tuple[BreakEven, ...]
     """Every domain, model, share wrong and price; the graph itself left out."""
+    linking: Linking | None = None
+    """The licence that must find its claims; None: the study has none."""
 
 
 class Results(evidence.Results):

@@ -90,6 +90,83 @@ def _sums(tables: np.ndarray) -> np.ndarray:
     return np.stack([right, false, counted, *four["LA"], *four["FAR_NE"]], axis=-1).astype(float)
 
 
+class Paired(NamedTuple):
+    """A model whose answers a licence lets through by what it finds in them.
+
+    Attributes:
+      gain: score a claim with that licence minus that without one.
+      lost: score a claim with that licence minus that with the one that is given its claims.
+      false: share of the claims that are answered falsely with that licence.
+      LA, FAR_NE: with that licence.
+    """
+
+    gain: Measurement
+    lost: Measurement
+    false: Measurement
+    LA: Measurement
+    FAR_NE: Measurement
+
+
+def paired(
+    samples: Sequence[Sample], every: Sequence[np.ndarray], models: int, price: Price, seed: int
+) -> Iterator[Paired]:
+    """Answers that left by other licences, beside the same ones alone and by the licence given its
+    claims; one way after the other, every model of each.
+
+    Args:
+      samples: one a draw.
+      every: i8[(2 + W) * models, N] of `Answer` a draw: alone, by the given claims, by W ways.
+      models: how many.
+      price: of a false answer.
+      seed: of the resampling.
+    """
+    subjects = np.unique(np.concatenate([one.subject for one in samples]))
+    counts = np.array(
+        [
+            _sums(_tables(said, one.gold, np.searchsorted(subjects, one.subject), len(subjects)))
+            for one, said in zip(samples, every, strict=True)
+        ]
+    )
+    drawn = crossed_means(counts, seed)
+    measured = _Measured(counts.mean((0, 1)), drawn, len(counts), _reach(counts))
+    for place in range(2 * models, counts.shape[2]):
+        alone = place % models
+        yield Paired(
+            gain=measured.score(price, place, alone),
+            lost=measured.score(price, place, models + alone),
+            false=measured.ratio(place, 1),
+            LA=measured.ratio(place, 3),
+            FAR_NE=measured.ratio(place, 5),
+        )
+
+
+def shares(
+    subjects: Sequence[np.ndarray], columns: Sequence[np.ndarray], each: int, seed: int
+) -> list[Measurement]:
+    """Means of columns, as shares, with intervals over draws and subjects.
+
+    Args:
+      subjects: i64[N] a draw.
+      columns: [K, N] a draw, what is counted.
+      each: the most that an entry can be.
+      seed: of the resampling.
+    """
+    known = np.unique(np.concatenate(subjects))
+    counts = np.zeros((len(columns), len(known), len(columns[0]) + 1))
+    for draw, (subject, column) in enumerate(zip(subjects, columns, strict=True)):
+        place = np.searchsorted(known, subject)
+        np.add.at(counts[draw], place, np.vstack([column, np.full(len(subject), each)]).T)
+    sums, drawn = counts.mean((0, 1)), crossed_means(counts, seed)
+    measured = _Measured(sums[None], drawn[:, None], len(columns), _reach(counts[:, :, None]))
+    found = [measured.ratio(0, k, len(columns[0])) for k in range(len(columns[0]))]
+    return [
+        replace(each, low=max(0.0, each.low), high=min(1.0, each.high))
+        if each.low is not None and each.high is not None
+        else each
+        for each in found
+    ]
+
+
 class Worth(NamedTuple):
     """A model at one price.
 
@@ -181,15 +258,17 @@ class _Measured(NamedTuple):
 
         return self._from(float(of(self.sums)), of(self.drawn))
 
-    def ratio(self, answerer: int, first: int) -> Measurement:
-        """A share whose numerator and denominator stand at `first`; at 0 and 1 Wilson's interval on
-        the subjects that it rests on, since resampling shows no spread there.
+    def ratio(self, answerer: int, first: int, of: int | None = None) -> Measurement:
+        """A share whose numerator stands at `first` and its denominator behind it, or at `of`; at 0
+        and 1 Wilson's interval on the subjects that it rests on, since resampling shows no spread
+        there.
         """
+        of = first + 1 if of is None else of
         value, drawn = (
-            _share(Fraction(sums[..., answerer, first], sums[..., answerer, first + 1]))
+            _share(Fraction(sums[..., answerer, first], sums[..., answerer, of]))
             for sums in (self.sums, self.drawn)
         )
-        clusters = float(self.reach[answerer, first + 1])
+        clusters = float(self.reach[answerer, of])
         if value in (0.0, 1.0) and clusters:
             edge = stats.wilson(float(value) * clusters, clusters, _UNIT)
             return replace(edge, n=self.draws, method="Wilson 95% on subjects")

@@ -9,10 +9,44 @@ from pydantic import Field, model_validator
 
 from epistemic.completeness.models import Simulated
 from epistemic.domain import Loss
+from epistemic.linking.texts import Style
 from evidence.runtime.config import Settings
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Cost = Annotated[float, Field(ge=0)]
+
+
+class Linker(Settings):
+    """What finds claims in words.
+
+    Attributes:
+      aliases: share of the domain's aliases that it knows.
+      similarity: percent from which on a name counts as another's misspelling; None: never.
+    """
+
+    aliases: Share = 0.0
+    similarity: float | None = Field(None, gt=0, le=100)
+
+
+class LinkingSettings(Settings):
+    """How a licence that must find the claim in what a model says is tried.
+
+    Attributes:
+      texts: styles of sentences by name.
+      linkers: what finds the claims, by name; controls are added.
+      finds: shares of the claims that a linker finds which never errs, one a control: how good
+        linking must be.
+      models: those of the study whose answers are licensed.
+      aliases, wordings: files, with `{domain}` for the domain's name; a domain without them has
+        neither aliases nor the styles of other wordings.
+    """
+
+    texts: Mapping[str, Style]
+    linkers: Mapping[str, Linker]
+    finds: tuple[Share, ...] = ()
+    models: tuple[str, ...]
+    aliases: str | None = None
+    wordings: str | None = None
 
 
 class SweepSettings(Settings):
@@ -28,6 +62,7 @@ class SweepSettings(Settings):
       models: simulated models by name.
       asked: systems that ask a language model, where there is one.
       deck, replies: files of the language model, with `{domain}` for the domain's name.
+      linking: the licence that must find its claims; None: it is given them.
     """
 
     kind: Literal["systems", "completeness"]
@@ -41,6 +76,7 @@ class SweepSettings(Settings):
     asked: tuple[str, ...] = ()
     deck: str | None = None
     replies: str | None = None
+    linking: LinkingSettings | None = None
 
     @model_validator(mode="after")
     def _has_points(self) -> SweepSettings:
@@ -49,6 +85,10 @@ class SweepSettings(Settings):
                 raise ValueError(f"{name}: the study of completeness needs one at least")
         if len(set(self.keep)) < len(self.keep):
             raise ValueError("keep: a share is named twice")
+        for name in self.linking.models if self.linking is not None else ():
+            if name not in self.models:
+                known = ", ".join(self.models)
+                raise ValueError(f"linking.models: no model is called {name}; there are {known}")
         return self
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from epistemic.cards import Card, read_cards
-from epistemic.completeness import report, scoring
+from epistemic.completeness import linked, linking, report, scoring
 from epistemic.completeness.claims import Sample, answer_draws, sample
 from epistemic.completeness.models import CONTROLS, GRAPH, Judged, answers, role_of
 from epistemic.completeness.results import (
@@ -67,6 +67,29 @@ class _Cell(NamedTuple):
     worth: list[Worth]
 
 
+class _Step(NamedTuple):
+    """What was found at one share kept and wrong."""
+
+    cells: list[_Cell]
+    linked: list[linked.Cell]
+
+
+class _Aloud(NamedTuple):
+    """The models' answers in words, as linkers understand them.
+
+    Attributes:
+      at: where the licence is tried.
+      samples: one a draw.
+      models: name -> its place in the samples.
+      heard: what is found in the answers.
+    """
+
+    at: linked.At
+    samples: list[Sample]
+    models: dict[str, int]
+    heard: linking.Ways
+
+
 def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     """The whole study; writes results.json and the page.
 
@@ -85,17 +108,24 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     results = Results(
         manifest=Manifest.now(settings.model_dump(by_alias=True), [settings.seed]),
         thesis=judge(load_thesis(), found),
-        warnings=tuple(
-            f"{domain.name}: shapes that only pySHACL can judge are left out of world and licence: "
-            f"{domain.constraints.slow.names}"
-            for domain in loaded
-            if len(domain.constraints.slow)
-        ),
+        warnings=tuple(line for domain in loaded for line in _warnings(settings, domain)),
         completeness=found,
     )
     results.save(folder)
     report.write(folder)
     return results
+
+
+def _warnings(settings: StudySettings, domain: Domain) -> Iterator[str]:
+    """What of a domain's part was left out."""
+    if len(domain.constraints.slow):
+        yield (
+            f"{domain.name}: shapes that only pySHACL can judge are left out of world and licence: "
+            f"{domain.constraints.slow.names}"
+        )
+    means = settings.study.linking
+    if means is not None and (styles := linking.without_wordings(means, domain.name)):
+        yield f"{domain.name}: study.linking.wordings has no file; left out: {', '.join(styles)}"
 
 
 def compiled_alone(domain: Domain) -> Domain:
@@ -111,24 +141,31 @@ def study(settings: StudySettings, domains: Sequence[Domain], console: Console) 
       domains: the worlds.
       console: progress goes there, where it is a terminal.
     """
-    parts = []
+    parts, ways = [], []
     quiet = console.quiet or not console.is_terminal
     steps = len(settings.study.wrong) * len(settings.study.keep)
     with Progress(console=console, transient=True, disable=quiet) as progress:
         for domain in domains:
             task = progress.add_task(domain.name, total=steps)
             asked = _asked(settings, domain)
-            cells = []
-            for found in _cells(settings, domain, asked):
-                cells += found
+            aloud = _aloud(settings, domain)
+            found = []
+            for step in _steps(settings, domain, asked, aloud):
+                found.append(step)
                 progress.advance(task)
             cards = 0 if asked is None else len(asked.samples[0].gold)
-            parts.append(_part(settings, domain, cells, cards))
+            part = _part(settings, domain, [cell for step in found for cell in step.cells], cards)
+            parts.append(part)
+            if aloud is not None:
+                spoken = [cell for step in found for cell in step.linked]
+                said = (aloud.at, aloud.heard, aloud.samples)
+                ways.append(linked.part(domain.name, *said, spoken, settings.seed))
     return Completeness(
         sizes=tuple(size for part in parts for size in part.sizes),
         alone=tuple(alone for part in parts for alone in part.alone),
         points=tuple(point for part in parts for point in part.points),
         break_even=tuple(end for part in parts for end in part.break_even),
+        linking=linked.joined(ways),
     )
 
 
@@ -199,7 +236,9 @@ def _said(
 # ---- the sweep ----
 
 
-def _cells(settings: StudySettings, domain: Domain, asked: _Group | None) -> Iterator[list[_Cell]]:
+def _steps(
+    settings: StudySettings, domain: Domain, asked: _Group | None, aloud: _Aloud | None
+) -> Iterator[_Step]:
     """Every model at one share kept and wrong after the other."""
     study = settings.study
     for wrong in study.wrong:
@@ -220,7 +259,11 @@ def _cells(settings: StudySettings, domain: Domain, asked: _Group | None) -> Ite
                 names = [*group.names, GRAPH] if group.measures_graph else group.names
                 rows = zip(names, scoring.worth(counts, settings.seed), strict=False)
                 found += [_Cell(name, keep, wrong, row) for name, row in rows]
-            yield found
+            spoken: list[linked.Cell] = []
+            if aloud is not None and wrong == aloud.at.wrong:
+                said = (aloud.heard, aloud.models, aloud.at, aloud.samples)
+                spoken += linked.cells(*said, oracles, keep, settings.seed)
+            yield _Step(found, spoken)
 
 
 def _seeds(settings: StudySettings) -> range:
@@ -233,6 +276,25 @@ def _worse(settings: StudySettings, domain: Domain, keep: float, wrong: float, s
     """The world's graph, less what a draw loses, with what it gets wrong."""
     iris = [predicate.iri for predicate in domain.predicates.values()]
     return degrade(domain.graph, iris, keep, wrong, seed, settings.study.loss)
+
+
+# ---- the licence that must find its claims ----
+
+
+def _aloud(settings: StudySettings, domain: Domain) -> _Aloud | None:
+    """The simulated models' answers in words, at the thesis' price and share wrong where they are
+    tried, else at the first.
+    """
+    study, thesis = settings.study, load_thesis()
+    if study.linking is None:
+        return None
+    wrong = thesis.wrong if thesis.wrong in study.wrong else study.wrong[0]
+    price = thesis.price if thesis.price in study.price else study.price[0]
+    group = _drawn(settings, domain, wrong)
+    heard = linking.hear(domain, study.linking, group.samples, _seeds(settings))
+    models = {name: group.names.index(name) for name in study.linking.models}
+    at = linked.At(price, study.price.index(price), wrong)
+    return _Aloud(at, group.samples, models, heard)
 
 
 # ---- what is written ----

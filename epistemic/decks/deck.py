@@ -46,7 +46,8 @@ class Deck(NamedTuple):
 
 def deck_graph(domain: Domain, settings: CardSettings) -> Graph:
     """The domain's graph less the values withheld from a share of each function's subjects, the
-    subjects withheld from a share of the values that have one, and the class of a share of things.
+    subjects withheld from a share of the values that have one, a share of the pairs of properties
+    that exclude others, and the class of a share of things.
 
     Without that, a claim about a function (one capital) would never be unknown.
     """
@@ -63,6 +64,9 @@ def deck_graph(domain: Domain, settings: CardSettings) -> Graph:
             hidden |= withhold(100 + stream, mine, 0)
         elif domain.constraints.inverse_functional(predicate.iri):
             hidden |= withhold(100 + stream, mine, 2)
+        elif domain.constraints.exclusive(predicate.iri):
+            chance = Draws(settings.seed, 100 + stream).uniform(len(triples))
+            hidden |= mine & (chance < settings.withhold)
     hidden |= withhold(99, _classes_to_spare(domain), 0)
     return domain.graph.without(hidden)
 

@@ -128,7 +128,7 @@ class Drawer:
           taken: claims not to be asked again, see `Drawn`.
 
         Raises:
-          ValueError: there aren't so many; says how many there are.
+          TooFew: there aren't so many; says how many there are.
         """
         rule_sets = sorted({cell.axioms for cell in cells})
         domain, used = self.sources.domain, _used(self.sources, cells)
@@ -157,15 +157,28 @@ class Drawer:
         return Drawn(batches, judge, stock.taken)
 
 
-def _too_few(quotas: Mapping[Cell, int], per_type: int, argument: str) -> ValueError:
+class TooFew(ValueError):
+    """A graph gives fewer cards than were asked for.
+
+    Attributes:
+      most: how many of each label it gives.
+    """
+
+    def __init__(self, message: str, most: int) -> None:
+        super().__init__(message)
+        self.most = most
+
+
+def _too_few(quotas: Mapping[Cell, int], per_type: int, argument: str) -> TooFew:
     """Says how many cards there are."""
     by_predicate: Counter[str] = Counter()
     for cell, quota in quotas.items():
         by_predicate[cell.predicate.name] += quota
     could = ", ".join(f"{name} {n}" for name, n in by_predicate.items())
-    return ValueError(
+    return TooFew(
         f"{argument}={per_type}: the graph gives {by_predicate.total()} of each label "
-        f"({could}); lower it or use a larger graph"
+        f"({could}); lower it or use a larger graph",
+        by_predicate.total(),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from epistemic.decks.layouts import LAYOUTS, Layout
-from epistemic.decks.sources import BySubject, Relation, Sources
+from epistemic.decks.sources import NOTHING, BySubject, Relation, Sources
 from epistemic.logic.constraints import inverse_name, symmetric_name
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import TYPE
@@ -105,7 +105,7 @@ def cells_of(sources: Sources, predicate: Predicate, draws: Draws) -> list[Cell]
 
 def _rules_to_break(sources: Sources, predicate: Predicate) -> list[Constraint]:
     """The constraints on a predicate that have a family of cards, one of each kind."""
-    rules = sources.domain.constraints.of(predicate.iri)
+    rules = sources.domain.constraints.of_all(predicate.iri)
     of_kind = {rule.kind: rule for rule in rules if rule.card_family}
     in_order = [of_kind[kind] for kind in KINDS if kind in of_kind]
     return [rule for rule in in_order if not rule.follows_from(rules)]
@@ -293,7 +293,7 @@ def _class_cells(sources: Sources, draws: Draws) -> list[Cell]:
 
 def _speaks_of(sources: Sources, claimed: int, draws: Draws) -> Relation | None:
     """A predicate with members of the class as its values, some of them untyped here."""
-    types = sources.truth[sources.ids[TYPE]].triples
+    types = sources.truth.get(sources.ids[TYPE], NOTHING).triples
     members = sources.marked(types[types[:, 2] == claimed, 0])
     known = sources.marked(sources.relation(TYPE).there.subjects)
     candidates = []

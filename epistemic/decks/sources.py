@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,6 +82,8 @@ class Sources:
       known: the oracle of that graph.
       spoken: predicate -> the triples that systems may know of it, stated or inferred.
       truth: predicate -> all its triples, stated or inferred.
+
+    Triples of blank nodes are left out: no sentence can name them.
     """
 
     domain: Domain
@@ -132,7 +135,7 @@ class Sources:
 
     def class_of(self, predicate: Predicate) -> str | None:
         """The class that a predicate's values must have."""
-        rules = self.domain.constraints.of(predicate.iri)
+        rules = self.domain.constraints.of_all(predicate.iri)
         return next((rule.value_class for rule in rules if rule.value_class), None)
 
     def marked(self, terms: np.ndarray) -> np.ndarray:
@@ -175,5 +178,14 @@ def among(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def _by_subject(oracle: Oracle) -> dict[int, BySubject]:
-    """All that a graph says, stated or inferred, by predicate."""
-    return {number: BySubject(rows) for number, rows in oracle.compiled.by_predicate.items()}
+    """All that a graph says of what has a name, stated or inferred, by predicate."""
+    graph = oracle.graph
+    names = int(graph.is_name.sum())
+    # Blank nodes stand after all IRIs.
+    first = bisect_left(graph.terms, True, hi=names, key=lambda term: term.startswith("_:"))
+
+    def named(rows: np.ndarray) -> np.ndarray:
+        ends = rows[:, [0, 2]]
+        return rows[((ends < first) | (ends >= names)).all(axis=1)]
+
+    return {n: BySubject(named(rows)) for n, rows in oracle.compiled.by_predicate.items()}

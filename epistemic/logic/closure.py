@@ -26,11 +26,10 @@ def closure(graph: Graph, constraints: Constraints) -> np.ndarray:
     """
     said = _properties(graph, graph.triples, constraints)
     while constraints.transitive & graph.ids.keys():
-        more = [_transitive(graph, said, p) for p in sorted(constraints.transitive)]
-        wider = _properties(graph, _with(said, more), constraints)
-        if len(wider) == len(said):
+        longer = _with(said, [_transitive(graph, said, p) for p in sorted(constraints.transitive)])
+        said = _properties(graph, longer, constraints)
+        if len(said) == len(longer):
             break
-        said = wider
     typed = _with(said, _ends(graph, said, constraints))
     types = typed[typed[:, 1] == graph.ids.get(TYPE, -1)]
     parts = []
@@ -78,16 +77,16 @@ def _transitive(graph: Graph, triples: np.ndarray, predicate: str) -> np.ndarray
         onward = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         reached = np.repeat(edge, counts, axis=0)
         reached[:, 2] = base[onward, 2]
-        wider = sorted_unique(np.concatenate([known, reached]))
-        edge = _without(wider, known)
-        known = wider
+        edge = _without(sorted_unique(reached), known)
+        known = sorted_unique(np.concatenate([known, edge]))
     return known
 
 
 def _without(triples: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The triples of one property that aren't among others of it."""
+    """The triples of one property that aren't among others of it; both in order."""
     keys, theirs = (rows[:, 0].astype(np.int64) << 32 | rows[:, 2] for rows in (triples, others))
-    return triples[~np.isin(keys, theirs)]
+    place = np.minimum(np.searchsorted(theirs, keys), len(theirs) - 1)
+    return triples[theirs[place] != keys]
 
 
 def _ends(graph: Graph, triples: np.ndarray, constraints: Constraints) -> list[np.ndarray]:

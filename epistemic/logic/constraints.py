@@ -28,9 +28,10 @@ from pathlib import Path
 import rdflib
 
 from epistemic.logic.axioms import read_axioms
-from epistemic.logic.graph import TYPE, parse_triples
+from epistemic.logic.graph import TYPE
 from epistemic.logic.hierarchy import Hierarchy
-from epistemic.logic.kinds import KINDS, Constraint, constraint_name
+from epistemic.logic.kinds import KINDS, BadParameter, Constraint, constraint_name
+from epistemic.logic.parsing import parse_triples, place
 from epistemic.logic.shapes import as_open_world, read_shapes
 from epistemic.logic.slow import SlowShapes, Triple
 from epistemic.logic.terms import rdflib_term
@@ -149,9 +150,27 @@ class Constraints:
         """Whether every value of the property has at most one subject."""
         return any(rule.allows_one_subject for rule in self.of(predicate))
 
+    def exclusive(self, predicate: str) -> bool:
+        """Whether what the property says of a pair no other may say of it."""
+        return any(
+            rule.excludes_others and predicate in (rule.predicate, *rule.value)
+            for rule in self.rules
+        )
+
     def of(self, predicate: str) -> list[Constraint]:
         """The constraints on a property, those of its inverses left out."""
         return [rule for rule in self.rules if rule.predicate == predicate]
+
+    def of_all(self, predicate: str) -> list[Constraint]:
+        """Those of a property that can be said without their targets: where one of a kind asks
+        another thing of other subjects, as a class that depends on the subject's, neither can."""
+        rules = self.of(predicate)
+
+        def differ(one: Constraint, other: Constraint) -> bool:
+            targets = (one.classes, one.nodes) != (other.classes, other.nodes)
+            return one.kind == other.kind and one.value != other.value and targets
+
+        return [one for one in rules if not any(differ(one, other) for other in rules)]
 
     def only(self, names: Iterable[str]) -> Constraints:
         """Those of the named constraints, for every subject, and none of the slow ones.
@@ -210,7 +229,11 @@ def read_constraints(
             source.add(tuple(map(rdflib_term, triple)))  # type: ignore[arg-type]
     if turtle is not None:
         source.parse(data=turtle, format="turtle")
-    return constraints_of(source, complete, slow_minutes)
+    try:
+        return constraints_of(source, complete, slow_minutes)
+    except ValueError as error:
+        at = place(paths, error.words if isinstance(error, BadParameter) else ())
+        raise ValueError(f"{at}: {error}" if at else str(error)) from None
 
 
 def constraints_of(

@@ -14,7 +14,13 @@ def article(word: str) -> str:
 
 def split_words(name: str) -> str:
     """A name in camel case or with underscores as words: "mouthElevation" -> "mouth elevation"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").strip().lower()
+
+
+def uncapitalised(label: str) -> str:
+    """A label as it stands within a sentence: "Teacher of" -> "teacher of", but "DNA"."""
+    first, space, rest = label.partition(" ")
+    return f"{first.lower()}{space}{rest}" if first[1:].islower() or len(first) == 1 else label
 
 
 def iri_words(iri: str) -> str:
@@ -24,6 +30,6 @@ def iri_words(iri: str) -> str:
 
 def number_text(lexical: str, unit: str) -> str:
     """A literal's text with its unit; the thousands of a whole number are set apart."""
-    if len(lexical) > 3 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
+    if 3 < len(lexical) < 100 and lexical.removeprefix("-").isdecimal() and lexical.isascii():
         lexical = f"{int(lexical):,}"
     return f"{lexical} {unit}".rstrip()

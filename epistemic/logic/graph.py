@@ -5,25 +5,23 @@ Outside the arrays a term is text, see `epistemic.logic.terms`.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import pyoxigraph
 import rdflib
 from rdflib.namespace import RDF, RDFS
 
+from epistemic.logic.parsing import parse_triples
 from epistemic.logic.terms import (
     SCALE_SHIFT,
     Scale,
     canonical,
-    literal_text,
     plain_label,
     rdflib_term,
     split_literal,
@@ -32,18 +30,7 @@ from epistemic.logic.terms import (
 
 TYPE = str(RDF.type)
 LABEL = str(RDFS.label)
-
-_FORMATS = {
-    ".ttl": pyoxigraph.RdfFormat.TURTLE,
-    ".nt": pyoxigraph.RdfFormat.N_TRIPLES,
-    ".rdf": pyoxigraph.RdfFormat.RDF_XML,
-    ".owl": pyoxigraph.RdfFormat.RDF_XML,
-    ".xml": pyoxigraph.RdfFormat.RDF_XML,
-    ".jsonld": pyoxigraph.RdfFormat.JSON_LD,
-    ".n3": pyoxigraph.RdfFormat.N3,
-    ".nq": pyoxigraph.RdfFormat.N_QUADS,
-    ".trig": pyoxigraph.RdfFormat.TRIG,
-}
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,15 +174,21 @@ def _read_labels(
 ) -> list[str]:
     """The label of each term, see `Graph.labels`."""
     labels = [plain_label(term) for term in terms]
-    best: dict[int, tuple[int, str]] = {}
-    for subject, _, thing in triples[triples[:, 1] == ids.get(LABEL, -1)]:
-        parts = split_literal(terms[thing])
-        lexical, given = (terms[thing], None) if parts is None else parts[:2]
-        preference = 0 if given == language else 1 if given is None else 2
-        best[subject] = min(best.get(subject, (3, "")), (preference, lexical))
-    for subject, (_, lexical) in best.items():
-        labels[subject] = lexical
+    rows = triples[triples[:, 1] == ids.get(LABEL, -1)].tolist()
+    for subject, label in best_labels(((s, terms[o]) for s, _, o in rows), language).items():
+        labels[subject] = label
     return labels
+
+
+def best_labels(given: Iterable[tuple[Name, str]], language: str) -> dict[Name, str]:
+    """Of the labels given to each name, as terms, the one that wins; see `Graph.labels`."""
+    best: dict[Name, tuple[int, str]] = {}
+    for name, label in given:
+        parts = split_literal(label)
+        lexical, tag = (label, None) if parts is None else parts[:2]
+        preference = 0 if tag == language else 1 if tag is None else 2
+        best[name] = min(best.get(name, (3, "")), (preference, lexical))
+    return {name: lexical for name, (_, lexical) in best.items()}
 
 
 def _ranks(values: list[tuple[Scale, Any]]) -> np.ndarray:
@@ -234,38 +227,6 @@ def sorted_unique(triples: np.ndarray) -> np.ndarray:
     fresh = np.ones(len(triples), bool)
     fresh[1:] = (triples[1:] != triples[:-1]).any(axis=1)
     return triples[fresh]
-
-
-def parse_triples(path: str | Path) -> Iterator[tuple[str, str, str]]:
-    """The triples of one RDF file as texts, in file order; blank nodes numbered as they come.
-
-    Turtle, N-Triples, RDF/XML, JSON-LD, N3, N-Quads and TriG, by extension; `.gz` is unpacked.
-
-    Raises:
-      ValueError: an unknown extension, or a syntax error with file and line.
-      FileNotFoundError: no such file.
-    """
-    path = Path(path)
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix not in _FORMATS:
-        raise ValueError(f"{path}: unknown RDF extension {suffix!r}; known: {', '.join(_FORMATS)}")
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    blanks: dict[str, str] = {}
-
-    def text(term: Any) -> str:
-        if isinstance(term, pyoxigraph.NamedNode):
-            return term.value
-        if isinstance(term, pyoxigraph.BlankNode):
-            return blanks.setdefault(term.value, f"_:{path.stem}-{len(blanks)}")
-        return literal_text(
-            term.value, term.language, None if term.language else term.datatype.value
-        )
-
-    try:
-        for quad in pyoxigraph.parse(content, _FORMATS[suffix], base_iri=path.absolute().as_uri()):
-            yield text(quad.subject), quad.predicate.value, text(quad.object)
-    except (SyntaxError, ValueError) as error:
-        raise ValueError(f"{path}, line {getattr(error, 'lineno', '?')}: {error}") from None
 
 
 def read_graph(*paths: str | Path, language: str = "en") -> Graph:

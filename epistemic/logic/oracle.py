@@ -9,7 +9,9 @@ a subject with two capitals already breaks 'one capital', and a third adds nothi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import jax
@@ -20,12 +22,15 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from epistemic.logic.compilation import Compiled, compile_oracle, with_vocabulary
 from epistemic.logic.constraints import Constraints
 from epistemic.logic.graph import TYPE, Graph
+from epistemic.logic.lines import term_of, token, tokens_of
 from epistemic.logic.lookup import Index, Verdict, judge, padded
 from epistemic.logic.slow import SlowJudge, Triple
 from epistemic.logic.terms import canonical
 
 # Larger batches spill their intermediates out of the cache and are judged at half the speed.
 LARGEST_BATCH = 1 << 16
+# Batches are filled up to one of these sizes: each is compiled once, and 100 claims take no time.
+_BATCHES = (1 << 10, 1 << 13, LARGEST_BATCH)
 
 
 class Judgement(NamedTuple):
@@ -59,21 +64,45 @@ class Oracle:
 
     def judge(self, claims: Sequence[Sequence[str]]) -> Judgement:
         """Judge claims given as (subject, predicate, object) texts."""
-        ids = self.encode(claims)
-        strange = np.flatnonzero((ids < 0).any(axis=1))
-        if not len(strange):
-            return self.judge_ids(ids)
-        ids, extended = self._admit(claims, ids, strange)
-        return self._judge_slowly(self._judge_with(extended, ids), lambda i: claims[i])
+        return self._judge_encoded(self.encode(claims), lambda i: claims[i])
+
+    def judge_text(self, text: str) -> Judgement:
+        """Judge claims given as N-Triples, one a line.
+
+        Raises:
+          ValueError: a syntax error, with its line.
+        """
+        tokens = tokens_of(text)
+        columns = (tokens[column::4] for column in range(3))
+        ids = _looked_up(self._ids_by_token, columns, len(tokens) // 4)
+        return self._judge_encoded(
+            ids, lambda i: [term_of(token) for token in tokens[4 * i : 4 * i + 3]]
+        )
 
     def encode(self, claims: Sequence[Sequence[str]]) -> np.ndarray:
         """i32[N, 3] ids of the claims' texts; -1 for a term that the graph has never heard of."""
-        get = self.graph.ids.get
-        columns = [
-            np.fromiter((get(term, -1) for term in column), np.int32, len(claims))
-            for column in zip(*claims, strict=True)
-        ]
-        return np.stack(columns, axis=1) if columns else np.zeros((0, 3), np.int32)
+        columns = (map(itemgetter(column), claims) for column in range(3))
+        return _looked_up(self.graph.ids, columns, len(claims))
+
+    @functools.cached_property
+    def _ids_by_token(self) -> dict[str, int]:
+        """The ids of terms as N-Triples write them; made for the first claims in that form."""
+        return {token(term): place for term, place in self.graph.ids.items()}
+
+    def _judge_encoded(
+        self, ids: np.ndarray, claim_of: Callable[[int], Sequence[str]]
+    ) -> Judgement:
+        """Judge claims as `encode` gives them, some of whose terms may be strange.
+
+        Args:
+          ids: i32[N, 3], see `encode`.
+          claim_of: place -> the claim's texts.
+        """
+        strange = np.flatnonzero((ids < 0).any(axis=1))
+        if not len(strange):
+            return self.judge_ids(ids)
+        ids, extended = self._admit(claim_of, ids, strange)
+        return self._judge_slowly(self._judge_with(extended, ids), claim_of)
 
     def judge_ids(self, claims: np.ndarray) -> Judgement:
         """Judge claims given as i32[N, 3] ids; the fast path."""
@@ -174,14 +203,15 @@ class Oracle:
         return Judgement(verdict, proof, np.zeros(len(verdict), bool))
 
     def _admit(
-        self, claims: Sequence[Sequence[str]], ids: np.ndarray, strange: np.ndarray
+        self, claim_of: Callable[[int], Sequence[str]], ids: np.ndarray, strange: np.ndarray
     ) -> tuple[np.ndarray, Index]:
         """Give terms that the graph has never heard of a place, with the traits of its text."""
         index, known = self.compiled.lookup, len(self.graph.terms)
         places: dict[str, int] = {}
         for row in strange.tolist():
+            claim = claim_of(row)
             for column in np.flatnonzero(ids[row] < 0).tolist():
-                term = canonical(claims[row][column])
+                term = canonical(claim[column])
                 ids[row, column] = self.graph.ids.get(
                     term, known + places.setdefault(term, len(places))
                 )
@@ -220,10 +250,18 @@ def explain(compiled: Compiled, graph: Graph, verdict: int, proof: np.ndarray) -
     return clash
 
 
+def _looked_up(ids: dict[str, int], columns: Iterable[Iterable[str]], size: int) -> np.ndarray:
+    """i32[size, 3]: the ids of three columns of texts, -1 for what has none."""
+    found = np.empty((size, 3), np.int32)
+    for place, column in enumerate(columns):
+        found[:, place] = np.fromiter(map(ids.get, column, repeat(-1)), np.int32, size)
+    return found
+
+
 def _over_devices(claims: np.ndarray) -> jax.Array:
-    """A batch filled up to a padded size and spread over the devices."""
+    """A batch filled up to one of few sizes and spread over the devices."""
     devices = jax.device_count()
-    size = -(-padded(len(claims)) // devices) * devices
+    size = -(-next(size for size in _BATCHES if len(claims) <= size) // devices) * devices
     batch = np.zeros((size, 3), np.int32)
     batch[: len(claims)] = claims
     if devices == 1:

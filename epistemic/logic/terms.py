@@ -7,6 +7,7 @@ An IRI is bare (`http://...`), a literal is as in N-Triples
 from __future__ import annotations
 
 import datetime
+import logging
 import math
 import re
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 
 import rdflib
 from rdflib.namespace import XSD
+
+# rdflib tells of each ill-typed literal, with a trace; here those are on no scale, and that is all.
+logging.getLogger("rdflib.term").setLevel(logging.ERROR)
 
 _RANGES = {
     f"{XSD}{name}": (low, high)
@@ -28,6 +32,8 @@ _RANGES = {
     )
 }  # fmt: skip
 _INTEGER = str(XSD.integer)
+_DECIMAL = str(XSD.decimal)
+_MOST_ZEROS = 10_000
 _INTEGERS = frozenset({_INTEGER, *_RANGES})
 _FLOATS = frozenset({str(XSD.double), str(XSD.float)})
 _LITERAL = re.compile(
@@ -117,15 +123,31 @@ def literal(value: int | float | str | datetime.date) -> str:
 
 
 def canonical(term: str) -> str:
-    """The term with its literal normalised as rdflib does ("007" as an integer is "7")."""
-    if not term.startswith('"') or not term.endswith(">"):
+    """The term with its literal normalised as rdflib does ("007" as an integer is "7"), and its
+    language in small letters, as files are read."""
+    if not term.startswith('"') or term.endswith('"'):
         return term
+    if not term.endswith(">"):
+        lexical, mark, language = term.rpartition("@")
+        return lexical + mark + language.lower()
     lexical, _, datatype = split_literal(term) or ("", None, None)
     if datatype in _INTEGERS and _PLAIN_INTEGER.fullmatch(lexical):
         return term
     if datatype == str(XSD.string):
         return term[: term.rindex("^^")]
+    if datatype == _DECIMAL and _decimal(lexical) is None:
+        return term
     return term_text(rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")))
+
+
+def _decimal(lexical: str) -> Decimal | None:
+    """The number, None where there is none, or one with more digits than anybody wrote: rdflib
+    would write the zeros of 1e999999999 out."""
+    try:
+        number = Decimal(lexical)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and abs(number.adjusted()) <= _MOST_ZEROS else None
 
 
 def value_of(term: str) -> tuple[Scale, Any]:
@@ -144,8 +166,9 @@ def value_of(term: str) -> tuple[Scale, Any]:
             low, high = _RANGES[datatype]
             whole = int(lexical)
             return (Scale.NUMBER, whole) if low <= whole <= high else (Scale.NONE, None)
-        if datatype == str(XSD.decimal):
-            return Scale.NUMBER, Decimal(lexical)
+        if datatype == _DECIMAL:
+            decimal = _decimal(lexical)
+            return (Scale.NONE if decimal is None else Scale.NUMBER), decimal
         if datatype in _FLOATS:
             number = float(lexical)
             return (Scale.NUMBER, number) if number == number else (Scale.NONE, None)
@@ -160,7 +183,7 @@ def value_of(term: str) -> tuple[Scale, Any]:
             return Scale.BOOLEAN, {"true": 1, "1": 1, "false": 0, "0": 0}[lexical]
         if datatype == str(XSD.gYear):
             return Scale.YEAR, int(lexical)
-    except (ValueError, KeyError, InvalidOperation):
+    except (ValueError, KeyError):
         return Scale.NONE, None
     return Scale.NONE, None
 
@@ -173,7 +196,11 @@ def rdflib_term(term: str) -> rdflib.term.Node:
         if language is not None:
             return rdflib.Literal(lexical, lang=language)
         plain = datatype == str(XSD.string)
-        return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype or ""))
+        return rdflib.Literal(
+            lexical,
+            datatype=None if plain else rdflib.URIRef(datatype or ""),
+            normalize=datatype != _DECIMAL or _decimal(lexical) is not None,
+        )
     return rdflib.BNode(term[2:]) if term.startswith("_:") else rdflib.URIRef(term)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -9,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.cards import Card
-from epistemic.evaluate import Rows
+from epistemic.compared import DeckDifference
+from epistemic.evaluate import Row, Rows
+from epistemic.linking.counts import LinkingCounts
 from epistemic.results import (
     Beside,
     Conventions,
-    DeckDifference,
     Four,
     KindScores,
     Latency,
@@ -29,6 +31,7 @@ from epistemic.scoring.metrics import CONVENTIONS, LABELS, seed_convention
 from epistemic.scoring.selective import selective
 from epistemic.scoring.thesis import Thesis, conditions, is_ideal
 from epistemic.systems import role_of
+from epistemic.usage import Usage
 from evidence import Measurement, Ruling, rule
 
 
@@ -92,11 +95,13 @@ def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, s
             beside=beside,
             ideal=is_ideal(thesis, conventions.seed, beside.error_rate.value),
             selective=selective(deck.label, said[i], confidence, deck.subject, seed),
+            linking=_linking(rows),
             by_kind={kind: _kind(drawn.at(i, g)) for kind, g in deck.kinds.items()},
             by_predicate={iri: _predicate(drawn.at(i, g)) for iri, g in deck.predicates.items()},
             latency_s=Latency(
                 median=float(np.median(seconds)), p95=float(np.percentile(seconds, 95))
             ),
+            usage=_usage(rows),
         )
     whole = {name: drawn.at(i, 0) for i, name in enumerate(names)}
     ranked = [name for name in names if systems[name].role == "ranked"]
@@ -104,6 +109,20 @@ def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, s
         systems=systems,
         comparisons=tuple(_compare(pair, whole) for pair in combinations(ranked, 2)),
         thesis=_ruling(thesis, whole, systems),
+    )
+
+
+def _usage(rows: Sequence[Row]) -> Usage | None:
+    """What a system's answers took, None where no reply was counted."""
+    counted = [row for row in rows if row.prompt_tokens is not None]
+    if not counted:
+        return None
+    costs = [row.cost for row in counted if row.cost is not None]
+    return Usage(
+        replies=len(counted),
+        prompt_tokens=sum(row.prompt_tokens or 0 for row in counted),
+        completion_tokens=sum(row.completion_tokens or 0 for row in counted),
+        cost=sum(costs) if costs else None,
     )
 
 
@@ -118,6 +137,25 @@ def _ruling(
         gaps = Four[Measurement](**found)
         error_rates = {name: systems[name].beside.error_rate for name in pair}
     return rule(thesis.statement, conditions(thesis, gaps, error_rates))
+
+
+def _linking(rows: Sequence[Row]) -> LinkingCounts | None:
+    """How the claims of a system's cards were found, and its replies read."""
+    if all(row.linking is None for row in rows):
+        return None
+    found = Counter(row.linking for row in rows)
+    read = Counter(row.reading for row in rows if row.raw is not None)
+    return LinkingCounts(
+        right=found["right"],
+        wrong=found["wrong"],
+        ambiguous=found["ambiguous"],
+        not_found=found["not_found"],
+        no_claim=found["no_claim"],
+        by_word=read["word"],
+        by_statement=read["statement"] + read["other"],
+        unread=read[None],
+        cut=sum(row.finish == "length" for row in rows),
+    )
 
 
 def _conventions(drawn: Resampled) -> Conventions:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import yaml
 
-from epistemic.results import Four, Ratio
+from epistemic.results import Four, Ratio, SystemResults
 from evidence import Condition, Measurement
 from evidence.ruling import State, enough_replicates, state_of
 from evidence.runtime.config import Settings, build, settings_folder
@@ -22,6 +22,7 @@ class Thesis(Settings):
       statement: the thesis in a sentence.
       convention: whose FAR-NE and LA are compared.
       licensed, unlicensed: the systems compared: one model, with the licence and without.
+      linked: that with a licence that must find its claims.
       largest_loss: of LA, that the licence may cost.
       largest_error_rate: share of failed calls up to which a system is judged.
       ideal: the range of each metric that an ideal system stays in, ends excluded inside [0, 1].
@@ -32,6 +33,7 @@ class Thesis(Settings):
     convention: Literal["seed", "strict", "published"]
     licensed: str
     unlicensed: str
+    linked: str
     largest_loss: float
     largest_error_rate: float
     ideal: dict[str, Range]
@@ -63,6 +65,51 @@ def meets(thesis: Thesis, metric: str, value: float | None) -> bool:
     """
     low, high = thesis.ideal[metric]
     return value is not None and (value > low or low == 0) and (value < high or high == 1)
+
+
+class Expectation(NamedTuple):
+    """What was expected of a system in advance, beside what was measured.
+
+    Attributes:
+      system, metric: names.
+      low, high: the range expected.
+      measured: under the seed convention.
+      standing: "inside", "below" or "above" where the whole interval is; else "undetermined".
+    """
+
+    system: str
+    metric: str
+    low: float
+    high: float
+    measured: Ratio
+    standing: Literal["inside", "below", "above", "undetermined"]
+
+
+def expectations(thesis: Thesis, systems: Mapping[str, SystemResults]) -> list[Expectation]:
+    """Every range that the experiment's description states in advance, of the systems that ran:
+    RAG's, the raw model's, and of licensed systems the ideal one's.
+    """
+    stated = {**thesis.expected, **dict.fromkeys((thesis.licensed, thesis.linked), thesis.ideal)}
+    return [
+        Expectation(system, metric, low, high, found, standing(found, low, high))
+        for system, ranges in stated.items()
+        if system in systems
+        for metric, (low, high) in ranges.items()
+        for found in [systems[system].conventions.seed[metric]]
+    ]
+
+
+def standing(
+    found: Measurement, low: float, high: float
+) -> Literal["inside", "below", "above", "undetermined"]:
+    """Where an interval lies beside a range."""
+    if found.low is None or found.high is None:
+        return "undetermined"
+    if found.high < low:
+        return "below"
+    if found.low > high:
+        return "above"
+    return "inside" if low <= found.low and found.high <= high else "undetermined"
 
 
 def conditions(

@@ -12,7 +12,9 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from epistemic.cards import Card
-from epistemic.domain import Domain
+from epistemic.domain import Domain, find
+from epistemic.linking.extraction import Finder
+from epistemic.linking.names import Names, read_aliases
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
 from epistemic.results import Role
@@ -20,6 +22,7 @@ from epistemic.systems.base import Masked, Query, Response, System, query_of
 from epistemic.systems.controls import Always, EntailedNo, Random, Surface
 from epistemic.systems.language import Asked, GraphFacts, card_facts
 from epistemic.systems.licence import Context, Licence, Licensed
+from epistemic.systems.linked import Linked
 from epistemic.systems.replay import Replay
 from epistemic.systems.retrieval import BM25, CorpusFacts, MiniLM, Retriever, corpus_of
 from evidence.answers import Answer
@@ -56,6 +59,8 @@ class SystemSettings(Settings):
       neighbours: triples that `graph_rag` puts into a prompt.
       replies: the JSONL file of `replay`.
       target: the class of `custom`, as "module:Class"; it is built without arguments.
+      aliases: files of further names, by which `graph_rag_linked` finds claims beside the labels.
+      similarity: percent from which on it takes a name for a misspelt one; None: never.
     """
 
     names: tuple[str, ...]
@@ -64,6 +69,8 @@ class SystemSettings(Settings):
     neighbours: int = Field(12, ge=1)
     replies: str | None = None
     target: str | None = None
+    aliases: tuple[str, ...] = ()
+    similarity: float | None = Field(85.0, gt=0, le=100)
 
     @field_validator("names")
     @classmethod
@@ -138,6 +145,15 @@ def _graph_rag_unlicensed(setting: Setting) -> System:
     return Asked(_model(setting), facts)
 
 
+def _graph_rag_linked(setting: Setting) -> System:
+    told = setting.settings
+    aliases = read_aliases(*map(str, map(find, told.aliases)))
+    names = Names(setting.graph, aliases, told.similarity)
+    finder = Finder(setting.domain, setting.graph, names)
+    asked = _graph_rag_unlicensed(setting)
+    return Linked(asked, _oracle(setting), finder, setting.domain.constraints)
+
+
 def _replay(setting: Setting) -> System:
     if setting.settings.replies is None:
         raise ValueError("the system replay needs replies: the JSONL file of recorded answers")
@@ -197,6 +213,7 @@ _SYSTEMS = {
     "graph_rag": _Entry(
         lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)), asks=True, licensed=True
     ),
+    "graph_rag_linked": _Entry(_graph_rag_linked, asks=True, licensed=True),
     "graph_rag_unlicensed": _Entry(_graph_rag_unlicensed, asks=True),
     "replay": _Entry(_replay, file=_replies_digest),
     "custom": _Entry(_custom, file=_target_digest),

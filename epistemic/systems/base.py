@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from epistemic.cards import Card, Claim, Statement
 from evidence.answers import Answer
+from evidence.runtime.completions import Tokens
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,13 @@ class Response(NamedTuple):
       error: what went wrong, for ERROR.
       latency_s: seconds that this query took, or None: the caller's clock is used then.
       prompt: digest of the prompt, for systems that ask a model.
+      finish: why the model stopped, as its endpoint says: "stop", or "length" for a reply cut off.
+      linking: of a system that finds the claim in the question's words, how that came out; see
+        `epistemic.linking.found.Outcome`.
+      reading: of such a system, what its answer was read off: an answer "word", a "statement" of
+        the claim asked, or an "other" that settles it; None for a reply that can't be read.
+      tokens: of prompt and reply, or None.
+      cost: at the prices given, or None.
     """
 
     answer: Answer
@@ -55,6 +63,11 @@ class Response(NamedTuple):
     error: str | None = None
     latency_s: float | None = None
     prompt: str | None = None
+    finish: str | None = None
+    linking: str | None = None
+    reading: str | None = None
+    tokens: Tokens | None = None
+    cost: float | None = None
 
 
 class System(Protocol):

@@ -106,7 +106,14 @@ def prompt_without_facts(question: str) -> str:
 
 def respond(prompt: str, reply: Reply) -> Response:
     """A model's reply, read."""
-    about = Response(Answer.ERROR, latency_s=reply.latency_s, prompt=digest(prompt))
+    about = Response(
+        Answer.ERROR,
+        latency_s=reply.latency_s,
+        prompt=digest(prompt),
+        tokens=reply.tokens,
+        cost=reply.cost,
+        finish=reply.finish,
+    )
     if reply.text is None:
         return about._replace(error=reply.error or "no reply")
     reading = read(reply.text)

@@ -35,10 +35,14 @@ class Licence:
         self._oracle = oracle
 
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
-        judgement = self._oracle.judge([query.claim for query in queries])
-        for i, verdict in enumerate(judgement.verdict):
-            proof = self._oracle.explain(judgement, i)
-            yield Response(_answer(verdict), confidence=1.0, proof=proof)
+        return proofs(self._oracle, queries)
+
+
+def proofs(oracle: Oracle, queries: Sequence[Query]) -> Iterator[Response]:
+    """What a graph proves of each claim, as an answer."""
+    judgement = oracle.judge([query.claim for query in queries])
+    for i, verdict in enumerate(judgement.verdict):
+        yield Response(_answer(verdict), confidence=1.0, proof=oracle.explain(judgement, i))
 
 
 class Licensed:
@@ -56,15 +60,18 @@ class Licensed:
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
         licences = self._licence.answer(queries)
         for said, licence in zip(self._system.answer(queries), licences, strict=True):
-            said = said if isinstance(said, Response) else Response(said)
-            if said.answer in (Answer.INVALID, Answer.ERROR, Answer.UNKNOWN):
-                yield said
-            elif said.answer == licence.answer:
-                yield said._replace(proof=licence.proof)
-            else:
-                # How sure the model was of what it may not say tells nothing of the abstention.
-                proof = f"not licensed: {licence.proof}"
-                yield said._replace(answer=Answer.UNKNOWN, confidence=None, proof=proof)
+            yield licensed_response(said if isinstance(said, Response) else Response(said), licence)
+
+
+def licensed_response(said: Response, licence: Response) -> Response:
+    """A response as it leaves: see `Licensed`."""
+    if said.answer in (Answer.INVALID, Answer.ERROR, Answer.UNKNOWN):
+        return said
+    if said.answer == licence.answer:
+        return said._replace(proof=licence.proof)
+    # How sure the model was of what it may not say tells nothing of the abstention.
+    proof = f"not licensed: {licence.proof}"
+    return said._replace(answer=Answer.UNKNOWN, confidence=None, proof=proof)
 
 
 def _answer(verdict: int) -> Answer:

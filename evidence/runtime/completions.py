@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import NamedTuple, TypedDict
+
+
+class Tokens(NamedTuple):
+    """How many tokens a prompt and its reply have, as the endpoint counts them."""
+
+    prompt: int
+    completion: int
 
 
 class Reply(NamedTuple):
@@ -17,21 +25,32 @@ class Reply(NamedTuple):
         YES, NO and UNKNOWN, from token log-probabilities; None where it begins otherwise or the
         endpoint gives none.
       latency_s: seconds from asking to the last byte, retries included; 0 for cached and recorded.
-      tokens: prompt and completion tokens together, as the endpoint counts them, or None.
+      tokens: of prompt and reply, or None where the endpoint doesn't count them.
+      cost: at the prices given, 0 for cached; None without prices or tokens.
+      finish: why it ended, as the endpoint says ("stop"; "length" where it was cut), or None.
     """
 
     text: str | None
     error: str | None = None
     confidence: float | None = None
     latency_s: float = 0.0
-    tokens: int | None = None
+    tokens: Tokens | None = None
+    cost: float | None = None
+    finish: str | None = None
+
+
+class Part(TypedDict, total=False):
+    """A part of a turn; "text" is what was said, other types are thoughts, images and the like."""
+
+    type: str
+    text: str
 
 
 class Message(TypedDict):
-    """One turn of a conversation."""
+    """One turn of a conversation; some servers send its parts one by one."""
 
     role: str
-    content: str
+    content: str | list[Part]
 
 
 class Request(TypedDict, total=False):
@@ -59,12 +78,14 @@ class Choice(TypedDict):
 
     message: Message
     logprobs: dict[str, list[Token]]
+    finish_reason: str | None
 
 
 class Completion(TypedDict):
     """The body of a response; what a server sends may lack any of its parts."""
 
     choices: list[Choice]
+    model: str
     usage: dict[str, int]
 
 
@@ -77,21 +98,71 @@ class Failure(Exception):
         self.after_s = after_s
 
 
-def parse(text: str) -> Reply:
+class OtherModel(ValueError):
+    """Another model replied than was asked for."""
+
+
+LONGEST_TEXT = 20_000
+"""Characters of a reply that are kept; of a longer one, as many of its beginning and its end."""
+_CUT = "\n[...]\n"
+
+
+def parse(text: str, served: str | None = None) -> Reply:
     """The reply in a response's body.
 
     Proxies and providers answer 200 with an HTML page or an error object, so that anything but a
     completion counts as a failed try.
+
+    Args:
+      text: the body.
+      served: the model that must have replied; None: any.
+
+    Raises:
+      Failure: it is no completion.
+      OtherModel: it names another model.
     """
     try:
         value: Completion = json.loads(text)
         choice = value["choices"][0]
-        content = choice["message"]["content"]
+        content = _text(choice["message"]["content"])
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         raise Failure(f"not a chat completion: {text[:200]!r}") from None
-    if not isinstance(content, str):
+    if content is None:
         raise Failure(f"a completion without text: {text[:200]!r}")
-    return Reply(content, confidence=_confidence(choice), tokens=_tokens(value))
+    replied = value.get("model")
+    if served is not None and isinstance(replied, str) and not _is_model(replied, served):
+        raise OtherModel(
+            f"model={served!r}: the endpoint replied as {replied!r}; if that is meant, set "
+            f"served={replied!r} beside it"
+        )
+    if len(content) > LONGEST_TEXT:
+        half = LONGEST_TEXT // 2
+        content = content[:half] + _CUT + content[-half:]
+    finish = choice.get("finish_reason")
+    return Reply(
+        content,
+        confidence=_confidence(choice),
+        tokens=_tokens(value),
+        finish=finish if isinstance(finish, str) else None,
+    )
+
+
+def _text(content: str | list[Part]) -> str | None:
+    """What a turn says, its parts of type "text" joined; None where there is nothing."""
+    if isinstance(content, list):
+        said = [part["text"] for part in content if part.get("type", "text") == "text"]
+        return "".join(said) if said else None
+    return content if isinstance(content, str) else None
+
+
+# What a provider adds to a model's name: a date, a build, a tag.
+_VERSION = re.compile(r"(?:[-@:](?:latest|\d{4}[\d-]*))*")
+
+
+def _is_model(replied: str, asked: str) -> bool:
+    """Whether a name is the one asked for, in any case, or that of a dated version of it."""
+    name, wanted = replied.lower(), asked.lower()
+    return name.startswith(wanted) and _VERSION.fullmatch(name[len(wanted) :]) is not None
 
 
 def _confidence(choice: Choice) -> float | None:
@@ -127,7 +198,10 @@ def _begins(token: str) -> str | None:
     return matches[0] if matches else None
 
 
-def _tokens(value: Completion) -> int | None:
+def _tokens(value: Completion) -> Tokens | None:
     usage = value.get("usage")
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if isinstance(total, int) else None
+    if not isinstance(usage, dict):
+        return None
+    counts = [usage.get(f"{part}_tokens") for part in Tokens._fields]
+    known = [count for count in counts if isinstance(count, int)]
+    return Tokens(*known) if len(known) == len(counts) else None

@@ -24,7 +24,8 @@ from pydantic import BaseModel
 
 def file_digest(path: str | Path) -> str:
     """SHA-256 of a file's bytes."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def target_digest(target: str) -> str | None:

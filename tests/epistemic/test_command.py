@@ -93,6 +93,10 @@ def test_everything_is_written_and_said(finished):
     assert "No verdict: needed first: a language model" in result.stdout
     assert max(map(len, result.stdout.splitlines()[:-1])) <= 80
     assert "report.html" in result.stdout
+    assert "One of the cards" in result.stdout
+    assert "No language model was asked" in result.stdout and "  llm=recorded" in result.stdout
+    page = (folder / "report.html").read_text()
+    assert page.index("One of the cards") < page.index('class="verdict') < page.index("Every card")
     assert "\r" not in result.stderr  # no progress bar where there is no terminal
 
 
@@ -191,7 +195,10 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
     class Yes(BaseHTTPRequestHandler):
         def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.dumps({"choices": [{"message": {"content": "YES"}}]}).encode()
+            usage = {"prompt_tokens": 1000, "completion_tokens": 1}
+            choices = [{"message": {"content": "YES"}}]
+            said = {"choices": choices, "model": "yes", "usage": usage}
+            body = json.dumps(said).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -206,6 +213,8 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
         "llm=endpoint",
         f"llm.base_url=http://127.0.0.1:{server.server_port}/v1",
         "llm.model=yes",
+        "llm.prompt_price=1",
+        "llm.completion_price=10",
         f"llm.cache={tmp_path}/cache",
         "near_miss.num=0",
         "system.names=[graph_rag,graph_rag_unlicensed,llm,rag,llm_without_facts,always_no]",
@@ -214,6 +223,17 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
     server.shutdown()
     server.server_close()
     results = json.loads((tmp_path / "results.json").read_text())
+    # What two systems ask alike is paid for once.
+    taken = {name: results["systems"][name]["usage"] for name in ("graph_rag", "always_no", "llm")}
+    assert taken["always_no"] is None
+    assert taken["llm"] == {
+        "replies": 36,
+        "prompt_tokens": 36_000,
+        "completion_tokens": 36,
+        "cost": pytest.approx(36 * (1000 + 10) / 1e6),
+    }
+    again = results["systems"]["graph_rag_unlicensed"]["usage"]
+    assert again == taken["graph_rag"] | {"cost": 0} and taken["graph_rag"]["cost"] > 0
     unlicensed = results["systems"]["graph_rag_unlicensed"]["conventions"]["seed"]
     licensed = results["systems"]["graph_rag"]["conventions"]["seed"]
     assert (unlicensed["FAR_NE"]["value"], unlicensed["LA"]["value"]) == (1, 1)

@@ -10,12 +10,12 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from epistemic.completeness import figures, scoring, sweep
+from epistemic.completeness import figures, linking, scoring, sweep
 from epistemic.completeness.claims import Sample, sample
 from epistemic.completeness.models import Judged, Simulated, answers
 from epistemic.completeness.results import Completeness
 from epistemic.completeness.scoring import break_even, ledger, licensed, ruling, worth
-from epistemic.completeness.settings import BudgetSettings, SweepSettings
+from epistemic.completeness.settings import BudgetSettings, LinkingSettings, SweepSettings
 from epistemic.completeness.thesis import Thesis, judge
 from epistemic.domain import Domain, built_in, degrade, load_domain
 from epistemic.logic.compilation import with_vocabulary
@@ -369,3 +369,138 @@ def test_calibration_in_a_world_that_ships():
     assert gains["bluffer", 0.5].low > gains["calibrated", 0.5].high
     assert gains["calibrated", 0.5].high < 0 < gains["bluffer", 0.9].low
     assert found.sizes[0].losable < found.sizes[0].triples == len(rivers.graph)
+
+
+# ---- a licence that must find its claims ----
+
+
+LINKING = {
+    "texts": {"ours": {"wording": "ours"}, "rough": {"wording": "ours", "misspelt": 0.5}},
+    "linkers": {"labels": {}, "similar": {"similarity": 85}},
+    "finds": (0.9, 0.5),
+    "models": ("bluffing",),
+}
+FEW = {"keep": (1.0, 0.6), "wrong": (0.0,), "price": (3.0,)}
+
+
+@pytest.fixture(scope="module")
+def named():
+    """As `world`, with names that differ in more than a number."""
+    parts = itertools.product(("Bal", "Kem", "Tor"), ("undra", "osti", "ivar"), ("mek", "foy"))
+    names = ["".join(part) for part in parts]
+    lands = [f"{name}land" for name in names[:6]]
+    triples = [(X + name, f"{X}in", X + lands[i % 6]) for i, name in enumerate(names)]
+    triples += [(X + land, f"{X}king", f"{X}{land[::-1]}") for land in lands]
+    constraints = Constraints((MaxCount(f"{X}in", ("1",)), MaxCount(f"{X}king", ("1",))))
+    graph = with_vocabulary(Graph.from_triples(triples), constraints)
+    predicates = {
+        name: in_words(name, PredicateSettings(iri=X + name), constraints)
+        for name in ("in", "king")
+    }
+    return Domain("names", graph, constraints, predicates)
+
+
+@pytest.fixture(scope="module")
+def spoken(named):
+    return swept(named, BLUFFING, linking=LINKING, **FEW)
+
+
+def by_way(found):
+    return {(p.text, p.linker, p.keep): p for p in found.linking.points}
+
+
+def test_linking_leaves_all_other_numbers_as_they_are(named, spoken):
+    assert spoken.model_copy(update={"linking": None}) == swept(named, BLUFFING, **FEW)
+
+
+def test_given_its_claims_it_is_the_licence_of_the_sweep(spoken):
+    """At the thesis' price, and the first share wrong, since its own was not tried."""
+    points = {(p.model, p.keep, p.wrong, p.price): p for p in spoken.points}
+    for (_, linker, keep), point in by_way(spoken).items():
+        if linker == "given":
+            same = points["bluffing", keep, 0.0, 3.0]
+            assert (point.gain, point.LA, point.FAR_NE) == (same.gain, same.LA, same.FAR_NE)
+            assert point.lost.value == 0 == point.lost.high
+
+
+def test_where_every_text_is_plain_and_every_label_unique_nothing_is_lost(spoken):
+    for understood in spoken.linking.understood:
+        if understood.text == "ours":
+            assert understood.right.value == 1 and understood.misread.value == 0
+    for (text, _, _), point in by_way(spoken).items():
+        if text == "ours":
+            assert (point.lost.low, point.lost.high) == (0, 0)
+
+
+def test_what_linking_loses_is_measured(spoken):
+    """Half of the names misspelt: a linker of exact names loses; one by likeness loses less; one at
+    random and one that finds nothing lose all that the licence wins.
+    """
+    points = by_way(spoken)
+    for keep in (1.0, 0.6):
+        given = points["any", "given", keep].gain.value
+        exact, similar = (points["rough", name, keep] for name in ("labels", "similar"))
+        nothing, random = (points["any", name, keep] for name in ("none", "random"))
+        assert exact.lost.high < 0 and exact.gain.value == pytest.approx(given + exact.lost.value)
+        assert similar.lost.value > exact.lost.value
+        assert nothing.LA.value == nothing.FAR_NE.value == 0
+        assert nothing.gain.value <= exact.gain.value and random.gain.value < exact.gain.value
+    shares = {(u.text, u.linker): u for u in spoken.linking.understood}
+    assert shares["rough", "labels"].right.value < 0.4 < shares["rough", "similar"].right.value
+    assert shares["rough", "labels"].not_found.value > 0.2
+    assert shares["any", "random"].wrong.value > 0.9
+    for u in shares.values():
+        parts = (u.right, u.wrong, u.ambiguous, u.not_found, u.no_claim)
+        assert sum(part.value for part in parts) == pytest.approx(1)
+
+
+def test_a_linker_that_never_errs_loses_by_what_it_misses(spoken):
+    points = by_way(spoken)
+    found = {u.linker: u.right.value for u in spoken.linking.understood if u.text == "any"}
+    assert found["finds 90%"] == pytest.approx(0.9, abs=0.02)
+    assert found["finds 50%"] == pytest.approx(0.5, abs=0.03)
+    given = points["any", "given", 1.0]
+    for share in (0.9, 0.5):
+        point = points["any", f"finds {share:.0%}", 1.0]
+        # No wrong triple: all that leaves is right, and as much less of it as claims are missed.
+        assert point.false.value == 0
+        assert point.LA.value == pytest.approx(share * given.LA.value, abs=0.05)
+
+
+def test_a_sentence_leaves_by_what_is_found_in_it_and_is_scored_by_what_it_says(world):
+    """By hand: three claims the world entails; found are itself, another true one, a false one."""
+    rows = world.graph.triples[:3]
+    false = rows[2].copy()
+    false[2] = rows[0, 2] if rows[0, 2] != rows[2, 2] else rows[1, 2]
+    found = np.stack([rows[0], rows[0], false])
+    heard = linking.Heard(
+        claims=np.stack([found, found]),
+        linked=np.array([[True, True, True], [True, True, False]]),
+        stance=linking.true_stances(3),
+        outcome=np.zeros((2, 3), np.int8),
+    )
+    said = np.array([[YES, YES, YES], [NO, NO, NO], [UNK, INVALID, YES]], np.int8)
+    left = linking.licensed(said, heard, Oracle(world.graph, world.constraints))
+    # YES: proven of itself, of another (a wrong link that lets it out), and not of the false one.
+    # NO: the graph proves what was found true, so no denial leaves.
+    assert left.tolist() == [[YES, YES, UNK], [UNK, UNK, UNK], [UNK, INVALID, UNK]]
+
+
+def test_styles_without_a_file_of_wordings_are_left_out(named):
+    both = LinkingSettings(**LINKING | {"texts": {"ours": {}, "other": {"wording": "other"}}})
+    assert linking.without_wordings(both, named.name) == ["other"]
+    one = Sample(named.graph.triples[:5], np.full(5, E), np.arange(5), np.full((1, 1, 5), YES))
+    ways = linking.hear(named, both, [one], [0])
+    assert {style for style, _ in ways} == {"any", "ours"}
+
+
+def test_a_model_that_is_not_in_the_study_cannot_be_linked():
+    with pytest.raises(ValueError, match=r"linking\.models: no model is called ghost"):
+        SweepSettings(
+            kind="completeness",
+            keep=(1.0,),
+            wrong=(0.0,),
+            price=(1.0,),
+            models=KNOWING,
+            linking=LINKING | {"models": ("ghost",)},
+        )

@@ -28,6 +28,19 @@ def test_rows_have_the_published_fields_and_more(deck, gold_system, tmp_path):
     assert set(written[0]) == {
         *("id", "gold", "pred", "pass", "system", "label"),
         *("raw", "confidence", "proof", "latency_s", "error", "prompt", "run"),
+        *("finish", "linking", "reading"),
+        *(
+            "raw",
+            "confidence",
+            "proof",
+            "latency_s",
+            "error",
+            "prompt",
+            "prompt_tokens",
+            "completion_tokens",
+            "cost",
+            "run",
+        ),
     }
 
 

@@ -9,7 +9,8 @@ import pytest
 import rdflib
 import rdflib.compare
 
-from epistemic.logic.graph import LABEL, Graph, neighbourhood, parse_triples, read_graph
+from epistemic.logic.graph import LABEL, Graph, neighbourhood, read_graph
+from epistemic.logic.parsing import parse_triples
 from epistemic.logic.terms import canonical, literal, rdflib_term, split_literal, term_text
 
 TURTLE = """@prefix : <http://x/> .

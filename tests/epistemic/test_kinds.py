@@ -27,11 +27,18 @@ from epistemic.logic.kinds import (
 )
 from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
+from epistemic.logic.phrasing import phrasing
 from epistemic.logic.terms import literal
 from epistemic.predicates import term_name
 
 E, C, U = Verdict.ENTAILED, Verdict.CONTRADICTORY, Verdict.UNKNOWN
-WORDS = Words("mouth", lambda term: term_name(None, term, "km"), iri_words)
+WORDS = Words(
+    said=phrasing("mouth", "noun", functional=False),
+    other=lambda iri: phrasing(iri_words(iri), "noun", functional=False),
+    term=lambda term: term_name(None, term, "km"),
+    class_=iri_words,
+    apart=lambda iri: ["lake", "river"],
+)
 
 
 class Case(NamedTuple):
@@ -88,7 +95,7 @@ CASES = {
     "class": Case(
         shape("sh:class :Sea"), "class(p, Sea)", "x a Sea; y a River; a p y; b p x; c p z",
         {"a", "c"}, "d p y", "d p x",
-        "Only a sea can be a mouth, and nothing of another kind is a sea.", ("Sea",),
+        "Only a sea can be a mouth, and no sea is a lake or a river.", ("Sea",),
     ),
     "disjoint": Case(
         ":Sea owl:disjointWith :River .", "disjoint(River, Sea)", "x a Sea; x a River; y a Sea",

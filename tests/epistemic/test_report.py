@@ -13,6 +13,7 @@ from rich.console import Console
 
 import evidence
 from epistemic.cards import deck_hash, write_cards
+from epistemic.compared import load_comparisons
 from epistemic.completeness.results import Results as SweepResults
 from epistemic.completeness.thesis import judge
 from epistemic.completeness.thesis import load_thesis as load_sweep_thesis
@@ -25,7 +26,6 @@ from epistemic.results import (
     QualityPoint,
     Ratio,
     Results,
-    load_comparisons,
 )
 from epistemic.scoring.assessment import assess, plain_metrics
 from epistemic.scoring.thesis import load_thesis, meets

@@ -155,3 +155,20 @@ def test_a_query_that_never_ends_is_stopped_at_the_limit_and_named(capfd):
     with pytest.raises(ValueError, match="slow_minutes"):
         verdicts(judge, "a p c")
     assert verdicts(oracle("a a Person", CODE), 'a code "junk"') == "C"
+
+
+def test_a_bound_that_nothing_here_compares_with_is_left_to_pyshacl():
+    """Compiled, it would forbid every value."""
+    shape = (
+        "@prefix : <http://x/> . @prefix sh: <http://www.w3.org/ns/shacl#> . "
+        "@prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
+        ":S a sh:NodeShape ; sh:targetSubjectsOf :p ; "
+        'sh:property [ sh:path :p ; sh:minInclusive "PT5M"^^xsd:duration ] .'
+    )
+    constraints = read_constraints(turtle=shape)
+    assert constraints.rules == () and len(constraints.slow) == 1
+    kind = "http://www.w3.org/2001/XMLSchema#duration"
+    claims = [("http://x/a", "http://x/p", f'"PT{n}M"^^<{kind}>') for n in (9, 3)]
+    graph = Graph.from_triples([("http://x/a", "http://x/q", "http://x/b")])
+    verdicts = Oracle(graph, constraints).judge(claims).verdict
+    assert [Verdict(v) for v in verdicts] == [Verdict.UNKNOWN, Verdict.CONTRADICTORY]

@@ -1,13 +1,19 @@
+import dataclasses
 import hashlib
 import json
+import subprocess
 import sys
 import textwrap
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from epistemic.cards import Claim, write_cards
+from epistemic.cards import Claim, deck_hash, write_cards
+from epistemic.dataset import COLUMNS, write_dataset
 from epistemic.export import RecordedReply, replies, write_lm_eval_task
+from epistemic.results import CardCounts, Results
 from epistemic.systems import CONTROLS, NAMES, NEED_A_MODEL, SystemSettings, build_system, query_of
 from epistemic.systems.base import Masked, Query, Response
 from epistemic.systems.controls import Always, EntailedNo, Random
@@ -368,7 +374,62 @@ def test_the_lm_eval_task_points_at_the_right_choices(deck, tmp_path):
     import yaml
 
     path = write_lm_eval_task(deck, tmp_path / "out", "epistemic_countries")
-    task = yaml.safe_load(path.read_text())
-    lines = list(read_jsonl(task["dataset_kwargs"]["data_files"]["test"]))
+    function, _, rest = path.read_text().partition("\n")
+    assert function == "custom_dataset: !function cards_beside.load"
+    assert (path.parent / "cards_beside.py").exists() and str(tmp_path) not in path.read_text()
+    task = yaml.safe_load(rest)
+    lines = list(read_jsonl(path.parent / task["dataset_kwargs"]["file"]))
     assert [task["doc_to_choice"][line["target"]] for line in lines] == [c.gold for c in deck]
     assert all(card.question in line["query"] for card, line in zip(deck, lines, strict=True))
+
+
+def known_of(cards):
+    """What a kept run knows of its deck, said of these cards."""
+    kept = Path(__file__).parents[2] / "benchmarks" / "results" / "epistemic" / "rivers"
+    labels = Counter(card.label for card in cards)
+    counts = CardCounts(total=len(cards), label=labels, kind={})
+    return Results.load(kept).deck.model_copy(update={"hash": deck_hash(cards), "counts": counts})
+
+
+def test_a_deck_is_a_data_set_with_its_card(deck, tmp_path):
+    import yaml
+
+    polars = pytest.importorskip("polars")
+    near = [dataclasses.replace(deck[0], difficulty=0.5, nearness="name")]
+    splits = {"cards": (deck, known_of(deck)), "near_miss": (near, known_of(near))}
+    written = write_dataset(splits, tmp_path)
+    frame, other = (polars.read_parquet(path) for path in written[:2])
+    assert set(frame.columns) == set(COLUMNS)
+    assert frame["facts"].to_list() == [list(card.facts) for card in deck]
+    assert frame["gold"].to_list() == [card.gold for card in deck]
+    first = dict(zip(("subject", "predicate", "object", "holds"), deck[2].stated[0], strict=True))
+    assert frame["stated"].to_list()[2] == [first]
+    assert other.schema == frame.schema and other["difficulty"].to_list() == [0.5]
+    _, head, text = written[-1].read_text().split("---\n", 2)
+    [config] = yaml.safe_load(head)["configs"]
+    assert [tmp_path / file["path"] for file in config["data_files"]] == written[:2]
+    assert f"| cards | 15 | 5 | 5 | 5 | `{deck_hash(deck)}` |" in text
+    assert all(f"- `{name}`: " in text for name in COLUMNS)
+
+
+@pytest.mark.full
+def test_the_harness_runs_the_task_from_a_folder_that_was_moved(deck, tmp_path):
+    pytest.importorskip("lm_eval", reason="lm_eval, 0.7 GB, is not among the extras: pip install")
+    path = write_lm_eval_task(deck, tmp_path / "made", "epistemic_countries")
+    moved = path.parent.rename(tmp_path / "moved")
+    command = ["run", "--model", "dummy", "--tasks", "epistemic_countries", "--output_path", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lm_eval", *command, "--include_path", str(moved), "--log_samples"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (samples,) = (tmp_path / "out").rglob("samples_*.jsonl")
+    asked = {row["doc"]["id"]: row for row in read_jsonl(samples)}
+    assert set(asked) == {card.id for card in deck}
+    for card in deck:
+        contexts = {argument["arg_0"] for argument in asked[card.id]["arguments"].values()}
+        assert all(card.question in context for context in contexts)
+        assert int(asked[card.id]["target"]) == ["YES", "NO", "UNKNOWN"].index(card.gold)

@@ -3,7 +3,7 @@ import pytest
 
 from epistemic.results import Four, Ratio
 from epistemic.scoring import metrics
-from epistemic.scoring.thesis import conditions, is_ideal, load_thesis
+from epistemic.scoring.thesis import conditions, is_ideal, load_thesis, standing
 from evidence import rule
 from evidence.measurement import Measurement
 
@@ -107,3 +107,19 @@ def test_no_constant_answer_is_ideal_under_the_seed_convention(answer):
         # Every NO to a contradictory claim is a right rejection, and nothing else is abstained on:
         # two of the four metrics are perfect, and only the other two tell.
         assert [values[name] for name in ("AP", "CVRR", "FAR_NE", "LA")] == [1, 1, 0.5, 0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "stands"),
+    [
+        (0.55, 0.65, "inside"),
+        (0.5, 0.7, "inside"),
+        (0.2, 0.49, "below"),
+        (0.71, 0.9, "above"),
+        (0.4, 0.6, "undetermined"),
+        (0.2, 0.9, "undetermined"),
+        (None, None, "undetermined"),
+    ],
+)
+def test_where_an_interval_lies_beside_an_expected_range(low, high, stands):
+    assert standing(Measurement(0.5, low, high, 9, "subject", "by hand"), 0.5, 0.7) == stands

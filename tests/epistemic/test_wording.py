@@ -53,7 +53,7 @@ FORMS = {
         "Does Peru have Lima as an ally?",
     ),
     "a label of its own": (
-        default_predicate(X + "p17", functional=True, label="seat"),
+        default_predicate(X + "p17", functional=True, label="seat", form="noun"),
         "Lima is the seat of Peru.",
         "It is not true that the seat of Peru is Lima.",
         "Does Peru have Lima as its seat?",

@@ -71,6 +71,18 @@ TRAPS = [
     ("The answer is YES if the facts state it, NO if they rule it", INVALID),
     ("YES if the facts state it, NO if they do neither.", INVALID),
     ("Oui", INVALID),
+    ("NO, wait, YES", INVALID),
+    ("No. Hmm, actually: yes!", INVALID),
+    ("Yes, no", INVALID),
+    ("Yes, yes.", YES),
+    ("YES. It is not NO.", YES),
+    ("NO - wait. The answer is YES", YES),
+    (r"\boxed{YES}", YES),
+    (r"So we get $\boxed{\text{No}}$.", NO),
+    (r"The answer is no. \boxed{YES}", YES),
+    (r"\boxed{YES}, or rather \boxed{NO}", INVALID),
+    (r"Final answer: NO. \boxed{YES}", INVALID),
+    (r"\boxed{yesterday}", INVALID),
     ("Y", INVALID),
     ("TRUE", INVALID),
     ("1", INVALID),
@@ -155,7 +167,8 @@ def test_a_json_reply_round_trips(word, confidence):
 
 @pytest.mark.parametrize(
     "reply", ["no " * 100_000, "answer " * 50_000, "(" * 300_000, "{" * 300_000, "can" * 100_000,
-              "whether " * 40_000, "<think>" * 40_000],
+              "whether " * 40_000, "<think>" * 40_000,
+              "yes" + ", " * 100_000, r"\\boxed{" * 40_000],
 )  # fmt: skip
 def test_a_hostile_reply_is_read_in_linear_time(reply):
     start = time.process_time()

@@ -5,7 +5,13 @@ traits, which triples and which claims of type break it, and how it is said. A n
 of its own in `KINDS`; nothing else asks which kind a constraint is of.
 """
 
-from epistemic.logic.kinds.base import Constraint, ValueConstraint, Words, constraint_name
+from epistemic.logic.kinds.base import (
+    BadParameter,
+    Constraint,
+    ValueConstraint,
+    Words,
+    constraint_name,
+)
 from epistemic.logic.kinds.classes import Disjoint, ValueClass
 from epistemic.logic.kinds.forms import LanguageIn, MaxLength, MinLength, NodeKind, Pattern
 from epistemic.logic.kinds.properties import (
@@ -38,7 +44,7 @@ KINDS: dict[str, type[Constraint]] = {
 }  # fmt: skip
 
 __all__ = [
-    "KINDS", "Asymmetric", "Bound", "Constraint", "Datatype", "Disjoint", "In",
+    "KINDS", "Asymmetric", "BadParameter", "Bound", "Constraint", "Datatype", "Disjoint", "In",
     "InverseFunctional", "Irreflexive", "LanguageIn", "LessThan", "MaxCount", "MaxExclusive",
     "MaxInclusive", "MaxLength", "MinExclusive", "MinInclusive", "MinLength", "Negative",
     "NodeKind", "Pattern", "PropertyDisjoint", "ValueClass", "ValueConstraint", "Words",

@@ -14,6 +14,7 @@ from rdflib.term import Node
 from epistemic.logic.graph import Graph
 from epistemic.logic.hierarchy import Hierarchy
 from epistemic.logic.lookup import Demand
+from epistemic.logic.phrasing import Phrasing
 from epistemic.logic.tables import Tables
 from epistemic.logic.terms import canonical, last_segment, rdflib_term, term_text
 
@@ -23,14 +24,18 @@ class Words:
     """How sentences about a property name what its constraints speak of.
 
     Attributes:
-      label: of the property, such as "mouth".
+      said: how the property is said.
+      other: IRI of another property -> how that is said.
       term: text of a term -> what a sentence calls it as a value of the property.
       class_: IRI of a class -> its name without an article.
+      apart: IRI of a class -> the names of those that share no member with it.
     """
 
-    label: str
+    said: Phrasing
+    other: Callable[[str], Phrasing]
     term: Callable[[str], str]
     class_: Callable[[str], str]
+    apart: Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Constraint:
       names_in_value: whether its value names properties or classes.
       terms_in_value: whether its value names terms of the graph.
       allows_one_subject: whether a value has one subject at most.
+      excludes_others: whether what its property says of a pair, the others in it may not say.
       is_of_numbers: whether it asks for numbers and their like.
       joins_every_card: whether it is said in every card about its property; what it asks of
         single values is said in cards of its own alone.
@@ -69,6 +75,7 @@ class Constraint:
     names_in_value: ClassVar[bool] = False
     terms_in_value: ClassVar[bool] = False
     allows_one_subject: ClassVar[bool] = False
+    excludes_others: ClassVar[bool] = False
     is_of_numbers: ClassVar[bool] = False
     joins_every_card: ClassVar[bool] = True
 
@@ -293,6 +300,33 @@ class ValueConstraint(Constraint):
 
     def broken(self, tables: Tables, joined: frozenset[str] = frozenset()) -> np.ndarray:
         return ~tables.allowed(self)[tables.stated(self.predicate)[:, 2]]
+
+
+class BadParameter(ValueError):
+    """A parameter of a shape makes no sense.
+
+    Attributes:
+      words: what stands where it is written.
+    """
+
+    def __init__(self, parameter: rdflib.URIRef | None, value: Node, why: str) -> None:
+        name = last_segment(str(parameter))
+        super().__init__(f'sh:{name} "{short_name(term_text(value))}": {why}')
+        self.words = (name, short_name(term_text(value)))
+
+
+def whole_number(parameter: rdflib.URIRef | None, value: Node) -> int:
+    """A number of values or characters, as a parameter of a shape gives it.
+
+    Raises:
+      BadParameter: it is none, or below 0, or beyond any graph.
+    """
+    text = str(value)
+    if not (isinstance(value, rdflib.Literal) and text.isascii() and text.isdecimal()):
+        raise BadParameter(parameter, value, "a whole number of 0 or more is needed")
+    if len(text.lstrip("0")) > 9:
+        raise BadParameter(parameter, value, "at most 999999999")
+    return int(text)
 
 
 def constraint_name(kind: str, terms: Iterable[str], targets: Iterable[str] = ()) -> str:

@@ -88,11 +88,12 @@ class ValueClass(Constraint):
             shapes.add((part, SH["not"], add_class_shape(shapes, other)))
 
     def say(self, words: Words) -> str:
-        name, label = words.class_(self.value_class), words.label
-        return (
-            f"Only {article(name)} {name} can be {article(label)} {label}, "
-            f"and nothing of another kind is {article(name)} {name}."
-        )
+        name = words.class_(self.value_class)
+        only, apart = words.said.only(name), words.apart(self.value_class)
+        if not apart:
+            return f"{only}."
+        others = " or ".join(f"{article(other)} {other}" for other in apart)
+        return f"{only}, and no {name} is {others}."
 
     def also_said(self, rules: Iterable[Constraint]) -> list[str]:
         return [
@@ -128,8 +129,9 @@ class Disjoint(Constraint):
     @classmethod
     def read_axioms(cls, source: rdflib.Graph) -> Iterator[Constraint]:
         pairs = [*source.subject_objects(OWL.disjointWith)]
-        for group in source.objects(None, OWL.members):
-            pairs += permutations(Collection(source, group), 2)
+        for axiom in source.subjects(RDF.type, OWL.AllDisjointClasses):
+            for group in source.objects(axiom, OWL.members):
+                pairs += permutations(Collection(source, group), 2)
         for one, other in pairs:
             yield cls.of(str(one), str(other))
 

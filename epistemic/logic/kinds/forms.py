@@ -11,8 +11,8 @@ from rdflib.collection import Collection
 from rdflib.namespace import SH
 from rdflib.term import Node
 
-from epistemic.logic.kinds.base import ValueConstraint
-from epistemic.logic.terms import split_literal, term_text
+from epistemic.logic.kinds.base import BadParameter, ValueConstraint, whole_number
+from epistemic.logic.terms import split_literal
 
 _LITERAL = str(SH.Literal)
 _NODE_KINDS = {
@@ -63,7 +63,7 @@ class Pattern(Form):
         try:
             _expression(str(value), flags)
         except re.error as error:
-            raise ValueError(f'sh:pattern "{value}": {error}') from None
+            raise BadParameter(cls.parameter, value, str(error)) from None
         return str(value), flags
 
     def allows(self, term: str) -> bool:
@@ -82,7 +82,7 @@ class _Length(Form):
 
     @classmethod
     def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
-        return (str(_number(cls.kind, value)),)
+        return (str(whole_number(cls.parameter, value)),)
 
     @property
     def limit(self) -> int:
@@ -151,11 +151,3 @@ def _text(term: str) -> str | None:
 @lru_cache(maxsize=256)
 def _expression(pattern: str, flags: str) -> re.Pattern[str]:
     return re.compile(pattern, (re.I if "i" in flags else 0) | (re.M if "m" in flags else 0))
-
-
-def _number(kind: str, value: Node) -> int:
-    text = term_text(value)
-    try:
-        return int(str(value))
-    except ValueError:
-        raise ValueError(f"{kind}: {text} is no whole number") from None

@@ -12,8 +12,7 @@ from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, SH
 from rdflib.term import Node
 
-from epistemic.logic.english import iri_words
-from epistemic.logic.kinds.base import Constraint, Words
+from epistemic.logic.kinds.base import Constraint, Words, whole_number
 from epistemic.logic.lookup import Demand, comparable
 from epistemic.logic.tables import Tables
 from epistemic.logic.terms import canonical, rdflib_term, term_text
@@ -40,7 +39,7 @@ class MaxCount(Constraint):
 
     @classmethod
     def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
-        limit = int(str(value))
+        limit = whole_number(cls.parameter, value)
         return (str(limit),) if limit else None
 
     def add_rows(self, tables: Tables, target: int, broken: np.ndarray) -> None:
@@ -59,7 +58,7 @@ class MaxCount(Constraint):
 
     def say(self, words: Words) -> str:
         several = "one" if self.allows_one_value else self.value[0]
-        return f"Nothing has more than {several} {words.label}."
+        return words.said.at_most(several)
 
 
 class InverseFunctional(Constraint):
@@ -92,7 +91,7 @@ class InverseFunctional(Constraint):
         shapes.add((part, SH.maxCount, rdflib.Literal(1)))
 
     def say(self, words: Words) -> str:
-        return f"Nothing is the {words.label} of more than one thing."
+        return words.said.one_subject()
 
 
 class Asymmetric(Constraint):
@@ -123,7 +122,7 @@ class Asymmetric(Constraint):
         shapes.add((part, SH.disjoint, rdflib.URIRef(self.predicate)))
 
     def say(self, words: Words) -> str:
-        return f"If one thing has another as {words.label}, then not the other way round."
+        return words.said.one_way()
 
 
 class Irreflexive(Constraint):
@@ -153,7 +152,7 @@ class Irreflexive(Constraint):
         shapes.add((part, SH.disjoint, rdflib.URIRef(self.predicate)))
 
     def say(self, words: Words) -> str:
-        return f"Nothing is its own {words.label}."
+        return words.said.not_itself()
 
 
 class LessThan(Constraint):
@@ -194,13 +193,14 @@ class LessThan(Constraint):
         return (subjects[at] == lower[:, 0]) & ~(compares & (mine < least))
 
     def say(self, words: Words) -> str:
-        return f"The {words.label} of anything is less than its {iri_words(self.greater)}."
+        return f"{words.said.value()} is less than {words.other(self.greater).its_value()}."
 
 
 class PropertyDisjoint(Constraint):
     """sh:disjoint, owl:propertyDisjointWith: no subject has a value of both properties."""
 
     kind = "property_disjoint"
+    excludes_others = True
     parameter: ClassVar[rdflib.URIRef | None] = SH.disjoint
     names_in_value = True
 

@@ -47,7 +47,7 @@ class Datatype(ValueConstraint):
 
     def say(self, words: Words) -> str:
         whole = self.value == (_INTEGER,)
-        return f"The {words.label} of anything is a whole number." if whole else ""
+        return f"{words.said.value()} is a whole number." if whole else ""
 
 
 class In(ValueConstraint):
@@ -78,13 +78,19 @@ class In(ValueConstraint):
         if len(self.value) > _LONGEST_LIST:
             return ""
         names = sorted(map(words.term, self.value))
-        return f"The {words.label} of anything is one of these: {', '.join(names)}."
+        return f"{words.said.value()} is one of these: {', '.join(names)}."
 
 
 class Bound(ValueConstraint):
     """Every value compares with a bound, on the bound's own scale."""
 
     said: ClassVar[str]
+
+    @classmethod
+    def read_value(cls, source: rdflib.Graph, part: Node, value: Node) -> tuple[str, ...] | None:
+        # What is on no scale of ours, such as a duration, pySHACL compares.
+        text = term_text(value)
+        return (text,) if value_of(canonical(text))[0] else None
 
     @staticmethod
     def within(value: Any, bound: Any) -> Any:
@@ -101,7 +107,7 @@ class Bound(ValueConstraint):
         return comparable(graph.rank, bound) & self.within(graph.rank, bound)
 
     def say(self, words: Words) -> str:
-        return f"The {words.label} of anything is {self.said.format(words.term(self.value[0]))}."
+        return f"{words.said.value()} is {self.said.format(words.term(self.value[0]))}."
 
 
 class MinInclusive(Bound):

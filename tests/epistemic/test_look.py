@@ -1,0 +1,98 @@
+"""The stage `look`: what a stranger's graph was taken for, before anything is spent."""
+
+import io
+from pathlib import Path
+
+import hydra
+import pytest
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from epistemic import study
+from epistemic.settings import read
+
+HEAD = """@prefix : <http://x/> . @prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+"""
+SHAPES = """
+:S a sh:NodeShape ; sh:targetClass :Person ;
+  sh:property [ sh:path :teacherOf ; sh:maxCount 1 ] , [ sh:path :city ; sh:maxCount 1 ] .
+:a owl:sameAs :b .
+"""
+
+
+def graph(people):
+    rows = [
+        f':p{i} a :Person ; rdfs:label "P{i}" ; :teacherOf :p{(i + 1) % people} ; :city :c{i % 4} ;'
+        f" :influences :p{(i + 2) % people} , [] ."
+        for i in range(people)
+    ]
+    return HEAD + "\n".join(rows)
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """Settings -> what the stage says of a graph of so many people, and what it leaves."""
+
+    def look(people, *overrides, shapes=SHAPES):
+        (tmp_path / "my.ttl").write_text(graph(people))
+        (tmp_path / "shapes.ttl").write_text(HEAD + shapes)
+        conf = Path(__file__).parents[2] / "conf" / "epistemic"
+        given = ["stage=look", "domain=file", f"domain.graph=[{tmp_path}/my.ttl]"]
+        given += [f"domain.constraints=[{tmp_path}/shapes.ttl]"] if shapes else []
+        with hydra.initialize_config_dir(str(conf), version_base="1.3"):
+            config = hydra.compose("config", [*given, *overrides])
+        console = Console(record=True, file=io.StringIO(), width=80)
+        folder = tmp_path / "out"
+        settings = read(OmegaConf.to_container(config, resolve=True))
+        assert study.run_stage(settings, folder, console) == []
+        assert not folder.exists()
+        return " ".join(console.export_text().split())
+
+    return look
+
+
+def test_what_was_understood_is_said_and_nothing_is_written(seen):
+    said = seen(24, "cards.per_type=6")
+    for part in (
+        "4 things without an rdfs:label: called by the end of the IRI, such as c0",
+        "24 blank nodes, which no sentence can name",
+        "a person 24 nothing",
+        "P0 is teacher of P1.",
+        'influences ? 48 P0 has P2 under "influences".',
+        "Read, as what may not be said: 2 max_count",
+        "Not read, which leaves claims unknown: 1 owl:sameAs",
+        "18 cards: entailed (E), contradicted (C), unknown (U)",
+        "influences 0 0 0",
+        "What these labels mean isn't plain: influences.",
+        "up to 3,840 prompts",  # of five systems: 18 cards and 750 near misses
+    ):
+        assert part in said, part
+    assert said.count("Rule: Nothing is teacher of more than one thing.") > 2
+    assert sum(said.count(f"{gold} (") for gold in ("YES", "NO", "UNKNOWN")) == 10
+
+
+def test_fewer_cards_than_asked_for_are_counted_and_shown(seen):
+    said = seen(24)
+    assert "cards.per_type=200: the graph gives" in said
+    assert "cards: entailed (E)" in said and "Nothing was asked or written" in said
+
+
+def test_a_graph_that_gives_no_deck_is_still_shown(seen):
+    said = seen(6, shapes="")
+    assert "P0 is teacher of P1." in said
+    assert "no claim could be contradictory" in said
+    assert "Nothing was asked" not in said
+
+
+def test_what_a_label_means_is_asked_for_until_it_is_said(seen):
+    said = seen(24, '+domain.say.influences="{s} was influenced by {o}"')
+    assert "influences 48 P0 was influenced by P2." in said
+    assert "isn't plain" not in said
+
+
+def test_axioms_among_the_triples_are_pointed_at(seen, tmp_path):
+    (tmp_path / "more.ttl").write_text(HEAD + SHAPES)
+    said = seen(6, f"domain.graph=[{tmp_path}/my.ttl,{tmp_path}/more.ttl]", shapes="")
+    assert "hold axioms or shapes: give them as domain.constraints, too" in said
