@@ -30,14 +30,7 @@ from epistemic.export import export
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
 from epistemic.look import look
-from epistemic.results import (
-    Deck,
-    NearMiss,
-    QualityPoint,
-    Results,
-    Scored,
-    WholeGraph,
-)
+from epistemic.results import Deck, NearMiss, QualityPoint, Results, Scored, WholeGraph
 from epistemic.scoring import assessment
 from epistemic.scoring.thesis import load_thesis
 from epistemic.settings import StudySettings
