@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from epistemic.data.wordnet import read_wordnet
+from epistemic.logic.graph import LABEL
+from epistemic.logic.terms import literal
 from evidence.runtime.config import Settings
 
 Triples = Iterator[tuple[str, str, str]]
@@ -70,23 +72,31 @@ def _meant(place: str) -> list[Path]:
 
 
 def read_tab_separated(folder: Path, name: str) -> Triples:
-    """The triples of train.txt, valid.txt and test.txt: subject, relation, object a line.
+    """The triples of train.txt, valid.txt and test.txt, subject, relation, object a line; and a
+    name for each thing, a number: all are equally long, and nothing is known of them.
 
     Raises:
       ValueError: a line that isn't of three parts; names it.
     """
     base = f"https://example.org/{name}#"
-    for path in (folder / f"{part}.txt" for part in ("train", "valid", "test")):
-        try:
-            lines = path.read_text("utf-8").splitlines()
-        except FileNotFoundError:
-            raise ValueError(f"{path}: no such file; the data set has train, valid, test") from None
-        for number, line in enumerate(lines, 1):
-            parts = line.split("\t")
-            if len(parts) != 3:
-                raise ValueError(f"{path}, line {number}: {len(parts)} parts, not 3 between tabs")
-            s, p, o = (base + part for part in parts)
-            yield s, p, o
+    rows = [row for part in ("train", "valid", "test") for row in _rows(folder / f"{part}.txt")]
+    things = sorted({thing for s, _, o in rows for thing in (s, o)})
+    for number, thing in enumerate(things, 1):
+        yield base + thing, LABEL, literal(f"Thing {number:0{len(str(len(things)))}}")
+    for s, p, o in rows:
+        yield base + s, base + p, base + o
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; the data set has train, valid, test") from None
+    for number, line in enumerate(lines, 1):
+        parts = line.split("\t")
+        if len(parts) != 3:
+            raise ValueError(f"{path}, line {number}: {len(parts)} parts, not 3 between tabs")
+        yield parts
 
 
 READERS: dict[str, Callable[[Path, str], Triples]] = {

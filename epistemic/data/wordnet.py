@@ -8,6 +8,7 @@ package; its licence allows any use that keeps its notice (https://wordnet.princ
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,18 +21,25 @@ BASE = "https://example.org/wordnet#"
 _PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 _CLASSES = {"n": "Noun", "v": "Verb", "a": "Adjective", "r": "Adverb"}
 _SPOKEN = {"n": "noun", "v": "verb", "a": "adjective", "r": "adverb"}
-# (part of speech, or "" for any; pointer) -> property. A holonym pointer says: part of its target.
+# (part of speech, pointer, part of speech of its target) -> property. A holonym pointer says: part
+# of its target. Properties keep parts of speech apart, or a false claim would be told by them.
 _PROPERTIES = {
-    ("n", "@"): "hypernym",
-    ("v", "@"): "troponymOf",
-    ("n", "#p"): "partOf",
-    ("n", "#m"): "memberOf",
-    ("n", "#s"): "substanceOf",
-    ("", "!"): "antonym",
-    ("", "+"): "derivation",
+    ("n", "@", "n"): "hypernym",
+    ("v", "@", "v"): "troponymOf",
+    ("n", "#p", "n"): "partOf",
+    ("n", "#m", "n"): "memberOf",
+    ("n", "#s", "n"): "substanceOf",
+    ("a", "!", "a"): "antonymOfAdjective",
+    ("n", "!", "n"): "antonymOfNoun",
+    ("v", "!", "v"): "antonymOfVerb",
+    ("r", "!", "r"): "antonymOfAdverb",
+    # From the noun alone: the files hold derivation from both ends.
+    ("n", "+", "v"): "derivationOfVerb",
+    ("n", "+", "a"): "derivationOfAdjective",
 }
-# Files hold these from both ends. Here they stand once: a graph that loses a triple has lost it.
-_BOTH_WAYS = ("antonym", "derivation")
+_FIRST_LETTER = re.compile(r"(?<![^\s(-])[^\W\d_]")
+# Files hold antonyms from both ends. Here they stand once: a graph that loses one has lost it.
+_BOTH_WAYS = tuple(name for (_, pointer, _), name in _PROPERTIES.items() if pointer == "!")
 
 
 class Synset(NamedTuple):
@@ -91,16 +99,18 @@ def _synset(fields: list[str]) -> Synset:
     pointers = []
     for i in range(int(fields[after])):
         pointer, place, target, _ = fields[after + 1 + 4 * i : after + 5 + 4 * i]
-        name = _PROPERTIES.get((part, pointer)) or _PROPERTIES.get(("", pointer))
+        target = target.replace("s", "a")
+        name = _PROPERTIES.get((part, pointer, target))
         if name:
-            pointers.append((name, target.replace("s", "a") + place))
+            pointers.append((name, target + place))
     _CLASSES[part]
     return Synset(part + fields[0], tuple(names), tuple(dict.fromkeys(pointers)))
 
 
 def _labels(folder: Path, synsets: list[Synset]) -> dict[str, str]:
     """Key -> a name that no other synset has: the first word that means nothing else, or the first
-    word with its part of speech and the number of its sense."""
+    word with its part of speech and the number of its sense. With capitals, as names have: a word
+    that is spoken of can be told from the sentence about it."""
     meanings: dict[str, int] = defaultdict(int)
     for one in synsets:
         for word in {word.casefold() for word in one.words}:
@@ -115,8 +125,13 @@ def _labels(folder: Path, synsets: list[Synset]) -> dict[str, str]:
     for key, words, _ in synsets:
         alone = next((word for word in words if meanings[word.casefold()] == 1), None)
         number = senses.get((words[0].casefold(), key), 0)
-        labels[key] = alone or f"{words[0]} ({_SPOKEN[key[0]]}, sense {number})"
+        labels[key] = titled(alone or f"{words[0]} ({_SPOKEN[key[0]]}, sense {number})")
     return labels
+
+
+def titled(words: str) -> str:
+    """Words with their first letters in capitals."""
+    return _FIRST_LETTER.sub(lambda match: match[0].upper(), words)
 
 
 def _senses(path: Path) -> Iterator[tuple[str, list[str]]]:
