@@ -70,13 +70,13 @@ class ModelSettings(Settings):
     model: str = "none"
     base_url: str | None = None
     key_env: str = "OPENAI_API_KEY"
-    temperature: float = Field(0.0, ge=0)
-    max_tokens: int = Field(32, ge=1)
+    temperature: float = Field(0.0, ge=0, le=100)
+    max_tokens: int = Field(32, ge=1, le=1_000_000)
     grammar: str | None = None
     logprobs: bool = True
-    timeout_s: float = Field(60.0, gt=0)
-    attempts: int = Field(5, ge=1)
-    concurrency: int = Field(4, ge=1)
+    timeout_s: float = Field(60.0, gt=0, le=86_400)
+    attempts: int = Field(5, ge=1, le=1000)
+    concurrency: int = Field(4, ge=1, le=10_000)
     cache: str | None = None
     replies: str | None = None
 
