@@ -54,20 +54,18 @@ def judge(
     theirs = kept.Results.load(beside) if beside is not None else None
     if theirs is not None and overrides:
         raise ValueError(f"{overrides[0]}: beside={beside} goes with its own settings")
-    settings = (
-        read(theirs.manifest.configuration) if theirs is not None else named.experiment(*overrides)
-    )
-    policies = [as_policy(one, mode) for one in (policy if isinstance(policy, list) else [policy])]
-    if not policies:
+    settings = read(theirs.manifest.configuration) if theirs else named.experiment(*overrides)
+    if not (given := policy if isinstance(policy, list) else [policy]):
         raise ValueError("policy=[]: at least one policy is needed")
+    policies = [as_policy(one, mode) for one in given]
     interest = settings.interestingness
     scripts = scripted_policies(interest.food, interest.poison) if theirs is None else {}
-    rows = dict(theirs.modes) if theirs is not None else {}
+    rows = dict(theirs.modes) if theirs else {}
     if name in {*rows, *scripts}:
         raise ValueError(f"name={name}: another row is called so; give yours its own")
-    seeds = settings.seeds_of(name)
-    if len(policies) > 1:
-        seeds = list(range(settings.seed, settings.seed + len(policies)))
+    # One policy lives in the worlds of all seeds, several in those of one each.
+    alone = len(policies) == 1
+    seeds = settings.seeds_of(name) if alone else [settings.seed + i for i in range(len(policies))]
     found = _tabulated(settings, name, policies, scripts, seeds)
     manifest = kept.Manifest.now(
         settings,
@@ -96,7 +94,6 @@ def _tabulated(
     from goodharts_jax.evaluation import Candidate
 
     world = settings.evaluation_world.build()
-    # One policy lives in the worlds of all seeds, several in those of one each.
     own = [seeds] if len(policies) == 1 else [[seed] for seed in seeds]
     candidates = {
         f"{name} {i}": Candidate(one, None, None, theirs, whole=True)
