@@ -54,19 +54,18 @@ def judge(
     theirs = kept.Results.load(beside) if beside is not None else None
     if theirs is not None and overrides:
         raise ValueError(f"{overrides[0]}: beside={beside} goes with its own settings")
-    told = None if theirs is None else theirs.manifest.configuration
-    settings = named.experiment(*overrides) if told is None else read(told)
-    policies = [as_policy(one, mode) for one in (policy if isinstance(policy, list) else [policy])]
-    if not policies:
+    settings = read(theirs.manifest.configuration) if theirs else named.experiment(*overrides)
+    if not (given := policy if isinstance(policy, list) else [policy]):
         raise ValueError("policy=[]: at least one policy is needed")
+    policies = [as_policy(one, mode) for one in given]
     interest = settings.interestingness
     scripts = scripted_policies(interest.food, interest.poison) if theirs is None else {}
-    rows = dict(theirs.modes) if theirs is not None else {}
+    rows = dict(theirs.modes) if theirs else {}
     if name in {*rows, *scripts}:
         raise ValueError(f"name={name}: another row is called so; give yours its own")
-    seeds = settings.seeds_of(name)
-    if len(policies) > 1:
-        seeds = list(range(settings.seed, settings.seed + len(policies)))
+    # One policy lives in the worlds of all seeds, several in those of one each.
+    alone = len(policies) == 1
+    seeds = settings.seeds_of(name) if alone else [settings.seed + i for i in range(len(policies))]
     found = _tabulated(settings, name, policies, scripts, seeds)
     manifest = kept.Manifest.now(
         settings,
@@ -77,8 +76,9 @@ def judge(
     )
     results = assessment.of_modes(manifest, rows | found)
     if folder is not None:
+        replay = None if beside is None else Path(beside) / "replay.json"
         shown = {name: policies[0]} | {other: scripts[other] for other in SHOWN if other in scripts}
-        _write(results, settings, shown, Path(folder), beside)
+        _write(results, settings, shown, Path(folder), replay)
     return results
 
 
@@ -94,7 +94,6 @@ def _tabulated(
     from goodharts_jax.evaluation import Candidate
 
     world = settings.evaluation_world.build()
-    # One policy lives in the worlds of all seeds, several in those of one each.
     own = [seeds] if len(policies) == 1 else [[seed] for seed in seeds]
     candidates = {
         f"{name} {i}": Candidate(one, None, None, theirs, whole=True)
@@ -126,7 +125,7 @@ def _write(
     settings: Experiment,
     shown: dict[str, Policy],
     folder: Path,
-    beside: str | Path | None,
+    replay: Path | None,
 ) -> None:
     """Results, replay and page."""
     from evidence.runtime import files
@@ -134,9 +133,9 @@ def _write(
     from goodharts_jax.replay import Replay, record_scripts
 
     key, world = jax.random.key(settings.seed), settings.evaluation_world.build()
-    if beside is None:
+    if replay is None:
         recorded = record_scripts(shown, world, key)
-    elif (replay := Path(beside) / "replay.json").exists():
+    elif replay.exists():
         others = Replay.model_validate_json(replay.read_text("utf-8"))
         mine = record_scripts(shown, world, key, steps=others.steps)
         recorded = others.model_copy(update={"modes": others.modes | mine.modes})

@@ -190,7 +190,7 @@ class BudgetSettings(Settings):
     """See `conf/goodhart/budget/`."""
 
     train_steps: Count
-    max_steps: Annotated[int, Ge(0)] = 0
+    max_steps: Annotated[int, Ge(0), Le(2**31 - 1)] = 0
     evaluation_worlds: Count
     reward_model_steps: Count = 1500
     steps_per_world: Count

@@ -76,8 +76,8 @@ class Training(Settings):
       batch: samples in each.
     """
 
-    updates: int = Field(gt=0)
-    batch: int = Field(gt=0)
+    updates: int = Field(gt=0, le=10_000_000)
+    batch: int = Field(gt=0, le=1_000_000)
 
 
 class Outer(NamedTuple):

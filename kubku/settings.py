@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Gt, Le
 from pydantic import Field, model_validator
 
 from evidence.runtime.config import Settings, build
@@ -13,6 +14,10 @@ from kubku.base_states import Training
 from kubku.learners.registry import KNOWN
 from kubku.tasks import FAMILIES
 from kubku.tasks.jsonl import FROM_FILE
+
+# Samples are numbered in 32 bits, and ten million of them fill a large machine.
+Several = Annotated[int, Gt(1), Le(10_000_000)]
+Seeds = Annotated[int, Gt(0), Le(100_000)]
 
 
 class Budget(Settings):
@@ -30,16 +35,16 @@ class Budget(Settings):
       training: of gradient learners' and readers' base states.
     """
 
-    test: int = Field(gt=1)
-    slow: int = Field(gt=1)
-    pairs: int = Field(gt=1)
-    validation: int = Field(gt=1)
-    pretrain: int = Field(gt=1)
-    sweep: int = Field(gt=1)
-    streams: int = Field(gt=1)
-    length: int = Field(gt=1)
-    base_seeds: int = Field(gt=0)
-    generator_seeds: int = Field(gt=0)
+    test: Several
+    slow: Several
+    pairs: Several
+    validation: Several
+    pretrain: Several
+    sweep: Several
+    streams: Several
+    length: Several
+    base_seeds: Seeds
+    generator_seeds: Seeds
     training: Training
 
     @property
@@ -97,7 +102,7 @@ class Experiment(Settings):
     llm: ModelSettings
     stage: Literal["all", "base", "evaluate", "export"] = "all"
     worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
-    seed: int = Field(ge=0)
+    seed: Annotated[int, Ge(0), Le(2**31 - 1)]
     cache: str
     compilation_cache: bool | str = True
     resume: str | None = None

@@ -77,17 +77,17 @@ class ModelSettings(Settings):
     model: str = "none"
     base_url: str | None = None
     key_env: str = "OPENAI_API_KEY"
-    temperature: float = Field(0.0, ge=0)
-    max_tokens: int = Field(32, ge=1)
+    temperature: float = Field(0.0, ge=0, le=100)
+    max_tokens: int = Field(32, ge=1, le=1_000_000)
     grammar: str | None = None
     logprobs: bool = True
     served: str | None = None
-    timeout_s: float = Field(60.0, gt=0)
-    limit_s: float = Field(300.0, gt=0)
-    attempts: int = Field(5, ge=1)
-    concurrency: int = Field(4, ge=1)
-    prompt_price: float | None = Field(None, ge=0)
-    completion_price: float | None = Field(None, ge=0)
+    timeout_s: float = Field(60.0, gt=0, le=86_400)
+    limit_s: float = Field(300.0, gt=0, le=86_400)
+    attempts: int = Field(5, ge=1, le=1000)
+    concurrency: int = Field(4, ge=1, le=10_000)
+    prompt_price: float | None = Field(None, ge=0, le=1e6)
+    completion_price: float | None = Field(None, ge=0, le=1e6)
     cache: str | None = None
     weights: str | None = None
     replies: str | None = None

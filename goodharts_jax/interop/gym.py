@@ -33,10 +33,10 @@ from goodharts_jax.interop.environment import (
 from goodharts_jax.modes import NUM_CHANNELS, Mode
 from goodharts_jax.world import NUM_ACTIONS, World
 
-_FOREVER = 2**31 - 1
+Named = dict[str, Any]
+"""Gymnasium's infos and options: anything, by name."""
 
-Info = dict[str, Any]
-"""What gymnasium tells beside the reward, and takes as options."""
+_FOREVER = 2**31 - 1
 
 
 class GoodhartEnv(gymnasium.Env[np.ndarray, np.int64]):
@@ -71,8 +71,8 @@ class GoodhartEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._window: frames.Window | None = None
 
     def reset(
-        self, *, seed: int | None = None, options: Info | None = None
-    ) -> tuple[np.ndarray, Info]:
+        self, *, seed: int | None = None, options: Named | None = None
+    ) -> tuple[np.ndarray, Named]:
         super().reset(seed=seed)
         self._key = jax.random.key(int(self.np_random.integers(2**32)))
         if seed is not None or (options or {}).get("new_world") or self._state is None:
@@ -82,7 +82,7 @@ class GoodhartEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._show()
         return np.array(observation), {}
 
-    def step(self, action: np.int64) -> tuple[np.ndarray, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[np.ndarray, float, bool, bool, Named]:
         assert self._state is not None, "call reset before step"
         self._key, (_, self._state, *outcome) = _step(
             self._params, self._key, self._state, np.int32(action)
@@ -147,8 +147,8 @@ class GoodhartVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._keys: Any = None
 
     def reset(
-        self, *, seed: int | None = None, options: Info | None = None
-    ) -> tuple[np.ndarray, Info]:
+        self, *, seed: int | None = None, options: Named | None = None
+    ) -> tuple[np.ndarray, Named]:
         super().reset(seed=seed)
         key = jax.random.key(int(self.np_random.integers(2**32)))
         self._keys = jax.random.split(key, self.num_envs)
@@ -157,7 +157,7 @@ class GoodhartVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def step(
         self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Named]:
         assert self._states is not None, "call reset before step"
         actions = np.asarray(actions, np.int32)
         self._keys, (seen, self._states, *outcome) = _step_all(
@@ -166,7 +166,7 @@ class GoodhartVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         reward, terminated, truncated, info = jax.tree.map(np.array, jax.device_get(outcome))
         ended = terminated | truncated
         truth = _truth(info)
-        told: Info = _masked(truth, np.ones(self.num_envs, bool))
+        told: Named = _masked(truth, np.ones(self.num_envs, bool))
         if ended.any():
             last = np.full(self.num_envs, None, object)
             for i in np.flatnonzero(ended):
@@ -232,6 +232,6 @@ def _truth(info: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"energy": energy, "food": info["food"], "poison": info["poison"]}
 
 
-def _masked(columns: dict[str, np.ndarray], told: np.ndarray) -> Info:
+def _masked(columns: dict[str, np.ndarray], told: np.ndarray) -> Named:
     """Columns beside the masks that Gymnasium puts there: which environments tell them."""
     return columns | {f"_{name}": told.copy() for name in columns}

@@ -24,9 +24,10 @@ BLOCKS = {
 }
 # brax is imported by PureJaxRL's wrappers and isn't used by them.
 STUB = """\
-import os, sys, types
-sys.modules["brax"] = types.ModuleType("brax")
-sys.modules["brax"].envs = None
+import os, sys
+from unittest.mock import MagicMock
+names = ("brax", "brax.envs", "brax.envs.wrappers", "brax.envs.wrappers.training")
+sys.modules.update({name: MagicMock() for name in names})
 sys.path[:0] = [os.environ["PUREJAXRL"], os.path.join(os.environ["PUREJAXRL"], "purejaxrl")]
 """
 # Before the program, and after it: what was never trained.
