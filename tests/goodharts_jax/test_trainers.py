@@ -22,11 +22,11 @@ BLOCKS = {
     for section in PAGE.split("\n## ")[1:]
     for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL)
 }
-# brax is imported by PureJaxRL's wrappers and isn't used by them.
+# Imported by PureJaxRL's wrappers, and not used by those that its PPO needs.
 STUB = """\
 import os, sys
 from unittest.mock import MagicMock
-names = ("brax", "brax.envs", "brax.envs.wrappers", "brax.envs.wrappers.training")
+names = ("navix", "brax", "brax.envs", "brax.envs.wrappers", "brax.envs.wrappers.training")
 sys.modules.update({name: MagicMock() for name in names})
 sys.path[:0] = [os.environ["PUREJAXRL"], os.path.join(os.environ["PUREJAXRL"], "purejaxrl")]
 """
