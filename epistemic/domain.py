@@ -54,7 +54,7 @@ class DomainSettings(Settings):
     graph: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     complete: tuple[str, ...] = ()
-    slow_minutes: float = Field(10.0, gt=0)
+    slow_minutes: float = Field(10.0, gt=0, le=1e5)
     language: str = "en"
     attribution: str = ""
     classes: dict[str, str] = Field(default_factory=dict)

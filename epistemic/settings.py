@@ -7,7 +7,7 @@ stand with them: the domain's, the decks', the systems' and the language model's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -19,6 +19,7 @@ from epistemic.systems import NEED_A_MODEL, SystemSettings
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
 
+Share = Annotated[float, Field(ge=0, le=1)]
 Stage = Literal["all", "look", "cards", "near_miss", "eval", "metrics", "report", "export"]
 
 
@@ -30,15 +31,15 @@ class KnowledgeSettings(Settings):
       wrong: share of those whose object is swapped for another.
     """
 
-    keep: float = Field(ge=0, le=1)
-    wrong: float = Field(ge=0, le=1)
+    keep: Share
+    wrong: Share
 
 
 class QualitySettings(Settings):
     """Points of the sweep over graph quality: every `keep` with every `wrong`."""
 
-    keep: tuple[float, ...]
-    wrong: tuple[float, ...]
+    keep: tuple[Share, ...]
+    wrong: tuple[Share, ...]
 
 
 class StudySettings(Settings):
@@ -53,7 +54,7 @@ class StudySettings(Settings):
     """
 
     stage: Stage
-    seed: int
+    seed: int = Field(ge=0, lt=2**63)
     deck: str | None
     shacl: bool = Field(alias="validate")
     compilation_cache: bool | str

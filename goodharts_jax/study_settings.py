@@ -113,7 +113,7 @@ class LearntSettings(Settings):
     proxies: dict[str, ProxySettings] = Field(min_length=1)
     food: tuple[Appearance, Appearance]
     poison: tuple[Appearance, Appearance]
-    stages: dict[str, Annotated[int, Ge(0)]] = Field(min_length=2)
+    stages: dict[str, Annotated[int, Ge(0), Le(2**31 - 1)]] = Field(min_length=2)
     members: Annotated[int, Ge(1), Le(64)] = 1
     train_share: Annotated[float, Gt(0), Le(1)] = 1.0
     other_runs: Annotated[int, Ge(1)] = 1

@@ -13,7 +13,7 @@ from epistemic.linking.texts import Style
 from evidence.runtime.config import Settings
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Cost = Annotated[float, Field(ge=0)]
+Cost = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class Linker(Settings):
@@ -95,5 +95,5 @@ class SweepSettings(Settings):
 class BudgetSettings(Settings):
     """How much the study of completeness draws."""
 
-    draws: int = Field(ge=1)
-    claims: int = Field(ge=10)
+    draws: int = Field(ge=1, le=10_000)
+    claims: int = Field(ge=10, le=1_000_000)

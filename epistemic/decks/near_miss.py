@@ -33,9 +33,9 @@ from evidence.runtime.config import Settings
 class NearMissSettings(Settings):
     """What to draw; see conf/epistemic/config.yaml."""
 
-    num: int = Field(default=500, ge=0)
+    num: int = Field(default=500, ge=0, le=1_000_000)
     predicates: tuple[str, ...] | None = None
-    seed: int = Field(default=2027, ge=0)
+    seed: int = Field(default=2027, ge=0, lt=2**63)
     withhold: float = Field(default=0.3, ge=0, lt=1)
 
 

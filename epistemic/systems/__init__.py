@@ -63,10 +63,10 @@ class SystemSettings(Settings):
       similarity: percent from which on it takes a name for a misspelt one; None: never.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = Field(min_length=1)
     retriever: Literal["bm25", "minilm"] = "bm25"
-    top_k: int = Field(5, ge=1)
-    neighbours: int = Field(12, ge=1)
+    top_k: int = Field(5, ge=1, le=1000)
+    neighbours: int = Field(12, ge=1, le=1000)
     replies: str | None = None
     target: str | None = None
     aliases: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ import hydra
 import pytest
 from omegaconf import OmegaConf
 
+from epistemic.settings import read as epistemic
 from evidence.runtime.config import settings_folder
 from goodharts_jax.settings import read as goodhart
 from kubku.settings import read as kubku
@@ -41,6 +42,8 @@ def placed(plain, path, value):
         ("goodhart", goodhart, ["mode=all"]),
         ("goodhart", goodhart, ["study=phase_diagram", "evaluation=default"]),
         ("kubku", kubku, []),
+        ("epistemic", epistemic, []),
+        ("epistemic", epistemic, ["study=completeness"]),
     ],
 )
 def test_no_number_goes_beyond_all_bounds(wing, read, overrides):
