@@ -73,6 +73,9 @@ class GoodhartEnv(gymnasium.Env[np.ndarray, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: Named | None = None
     ) -> tuple[np.ndarray, Named]:
+        """A new life in the same world: its first observation, float32[V, V, channels]. A seed, or
+        the option `new_world`, makes another world.
+        """
         super().reset(seed=seed)
         self._key = jax.random.key(int(self.np_random.integers(2**32)))
         if seed is not None or (options or {}).get("new_world") or self._state is None:
@@ -83,6 +86,9 @@ class GoodhartEnv(gymnasium.Env[np.ndarray, np.int64]):
         return np.array(observation), {}
 
     def step(self, action: np.int64) -> tuple[np.ndarray, float, bool, bool, Named]:
+        """One step: observation, the mode's reward, whether the agent died, whether time was up, and
+        the true `energy`, `food` and `poison`.
+        """
         assert self._state is not None, "call reset before step"
         self._key, (_, self._state, *outcome) = _step(
             self._params, self._key, self._state, np.int32(action)
@@ -149,6 +155,7 @@ class GoodhartVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: Named | None = None
     ) -> tuple[np.ndarray, Named]:
+        """Fresh worlds and their first observations, float32[num_envs, V, V, channels]."""
         super().reset(seed=seed)
         key = jax.random.key(int(self.np_random.integers(2**32)))
         self._keys = jax.random.split(key, self.num_envs)
@@ -158,6 +165,7 @@ class GoodhartVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Named]:
+        """One step of every world, see `GoodhartEnv.step`; who ended shows its next life at once."""
         assert self._states is not None, "call reset before step"
         actions = np.asarray(actions, np.int32)
         self._keys, (seen, self._states, *outcome) = _step_all(

@@ -66,7 +66,7 @@ def test_what_was_understood_is_said_and_nothing_is_written(seen):
         "18 cards: entailed (E), contradicted (C), unknown (U)",
         "influences 0 0 0",
         "What these labels mean isn't plain: influences.",
-        "up to 3,840 prompts",  # of five systems: 18 cards and 750 near misses
+        "up to 4,608 prompts",  # of six systems: 18 cards and 750 near misses
     ):
         assert part in said, part
     assert said.count("Rule: Nothing is teacher of more than one thing.") > 2
