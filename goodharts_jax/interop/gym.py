@@ -86,8 +86,8 @@ class GoodhartEnv(gymnasium.Env[np.ndarray, np.int64]):
         return np.array(observation), {}
 
     def step(self, action: np.int64) -> tuple[np.ndarray, float, bool, bool, Named]:
-        """One step: observation, the mode's reward, whether the agent died, whether time was up, and
-        the true `energy`, `food` and `poison`.
+        """One step: observation, the mode's reward, whether the agent died, whether its time was
+        up, and the true `energy`, `food` and `poison`.
         """
         assert self._state is not None, "call reset before step"
         self._key, (_, self._state, *outcome) = _step(
@@ -165,7 +165,7 @@ class GoodhartVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Named]:
-        """One step of every world, see `GoodhartEnv.step`; who ended shows its next life at once."""
+        """One step of every world, see `GoodhartEnv.step`; who ended shows its next life."""
         assert self._states is not None, "call reset before step"
         actions = np.asarray(actions, np.int32)
         self._keys, (seen, self._states, *outcome) = _step_all(
