@@ -64,7 +64,7 @@ def _remedies(results: Results) -> Tabled:
                 spoken(row.name),
                 _shown(row.chosen),
                 _shown(row.elsewhere),
-                _shown(row.best),
+                _value(row.best),
                 *(_value(row.by_proxy.get(name)) for name in names),
             ]
             for row in rows
