@@ -23,6 +23,7 @@ from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
 from goodharts_jax.ppo import History
 from goodharts_jax.proxies import LOOKS, Ground, Policies, Prepared, repeat, stack
+from goodharts_jax.relabelling import Asked
 from goodharts_jax.rewards import Guard
 from goodharts_jax.training import Observer, Trained
 
@@ -115,7 +116,9 @@ def train(
         )
     labels = [(f"{job.proxy} {job.remedy or ''}".strip(), job.seed) for job in jobs]
     updates = ground.chunk_updates * LOOKS
-    asked = [(i, job.proxy, job.seed, job.relabel) for i, job in enumerate(jobs) if job.relabel]
+    asked = [
+        Asked(i, job.proxy, job.seed, job.relabel) for i, job in enumerate(jobs) if job.relabel
+    ]
     with observing(
         labels, settings.plan.steps_per_update, settings, folder, ground.console, updates
     ) as observe:
@@ -131,7 +134,6 @@ def train(
             watch_world=ground.peaceful,
             observe=_once(observe),
         )
-        asked = [(i, job.proxy, job.seed, job.relabel) for i, job in enumerate(jobs) if job.relabel]
         for part in range(1, LOOKS) if asked else ():
             trained = go_on(modes=modes, num_updates=part * ground.chunk_updates)
             path = folder / f"relabelled_{part}.npz"

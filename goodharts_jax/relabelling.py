@@ -9,11 +9,12 @@ labels together.
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -29,11 +30,26 @@ from goodharts_jax.preferences import MOST_PAIRS, Labels
 from goodharts_jax.proxies import Ground, Policies, stack
 from goodharts_jax.rewards import RewardModel
 
-Asked = Sequence[tuple[int, str, int, int]]
-"""The runs of which labels are asked anew: place in the population, proxy, seed, pairs."""
+
+class Asked(NamedTuple):
+    """A run that labels are asked for anew.
+
+    Attributes:
+      place: in the population.
+      proxy: its name.
+      seed: of the run.
+      pairs: how many are labelled after each part.
+    """
+
+    place: int
+    proxy: str
+    seed: int
+    pairs: int
 
 
-def refit(ground: Ground, policies: Policies, asked: Asked, params: Any, part: int) -> RewardModel:
+def refit(
+    ground: Ground, policies: Policies, asked: Sequence[Asked], params: Any, part: int
+) -> RewardModel:
     """A model for each run that is asked for; leading axis [asked].
 
     Args:
@@ -47,7 +63,7 @@ def refit(ground: Ground, policies: Policies, asked: Asked, params: Any, part: i
     descents = jnp.int32(ground.settings.budget.reward_model_steps)
     lifted = _refits(ground.settings.plan.network, ground.watched_steps)
     for index, seed in enumerate(ground.seeds):
-        own = [one for one in asked if one[2] == seed]
+        own = [one for one in asked if one.seed == seed]
         if not own:
             continue
         watched = {
@@ -55,15 +71,16 @@ def refit(ground: Ground, policies: Policies, asked: Asked, params: Any, part: i
             for name, stage in policies.items()
         }
         pool = proxies.watch_stages(ground, watched, seed)
-        labels = stack([_labels(ground, list(policies), name, pairs) for _, name, _, pairs in own])
+        labels = stack([_labels(ground, list(policies), one.proxy, one.pairs) for one in own])
         key = jax.random.fold_in(jax.random.key(seed), 1000 + part)
-        keys = jax.vmap(partial(jax.random.fold_in, key))(jnp.array([place for place, *_ in own]))
-        now = jax.tree.map(lambda x, own=own: x[np.array([place for place, *_ in own])], params)
+        places = np.array([one.place for one in own])
+        keys = jax.vmap(partial(jax.random.fold_in, key))(jnp.asarray(places))
+        now = jax.tree.map(lambda x, places=places: x[places], params)
         shared = (ground.world, ground.senses, pool, descents)
         models = fetch(lifted(shared, *shard((labels, now, keys))), len(own))
-        for i, (place, *_) in enumerate(own):
+        for i, place in enumerate(places.tolist()):
             found[place] = jax.tree.map(lambda x, i=i: x[i, 0], models)
-    return stack([found[place] for place, *_ in asked])
+    return stack([found[one.place] for one in asked])
 
 
 def _labels(ground: Ground, stages: Sequence[str], name: str, pairs: int) -> Labels:
@@ -91,10 +108,10 @@ def _refits(network: ActorCritic, steps: int) -> devices.Lifted:
     return over_runs(one)
 
 
-def apply(modes: Mode, asked: Asked, models: RewardModel) -> Mode:
+def apply(modes: Mode, asked: Sequence[Asked], models: RewardModel) -> Mode:
     """Modes in which each asked run is rewarded by its new model alone; leading axis [runs]."""
     reward = modes.reward
-    at = np.array([place for place, *_ in asked])
+    at = np.array([one.place for one in asked])
 
     def put(whole: Any, values: Any) -> Any:
         changed = np.array(whole)
@@ -127,6 +144,13 @@ def save(path: Path, models: RewardModel) -> None:
 
 
 def load(path: Path) -> RewardModel:
-    """What `save` kept."""
-    with np.load(path) as kept:
-        return RewardModel(**kept)
+    """What `save` kept.
+
+    Raises:
+      ValueError: it can't be read.
+    """
+    try:
+        with np.load(path) as kept:
+            return RewardModel(**kept)
+    except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: {error}; start afresh in another folder") from None

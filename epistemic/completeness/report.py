@@ -9,7 +9,7 @@ from rich.table import Table
 
 from epistemic.completeness import figures
 from epistemic.completeness.models import role_of
-from epistemic.completeness.results import BreakEven, Completeness, LinkedBreakEven, Results
+from epistemic.completeness.results import BreakEven, Completeness, Results
 from epistemic.completeness.thesis import load_thesis
 from evidence import figures as drawing
 from evidence.pages import render
@@ -61,7 +61,7 @@ def nearest_kept(found: Completeness) -> float:
     return min((point.keep for point in found.points), key=lambda keep: abs(keep - wanted))
 
 
-def where(end: BreakEven | LinkedBreakEven, found: Completeness) -> str:
+def where(end: BreakEven, found: Completeness) -> str:
     """A break-even in words: the share kept with its interval, or that there is none, and from
     where on that is sure.
     """

@@ -138,25 +138,13 @@ class Linked(Record):
     """With the licence: false-answer rate on what is not entailed."""
 
 
-class LinkedBreakEven(Record):
+class LinkedBreakEven(BreakEven):
     """Where licensing begins to pay when the claim must be found."""
 
-    domain: str
-    """Name of the domain."""
     text: str
     """See `Understood`."""
     linker: str
     """See `Understood`."""
-    model: str
-    """What answers."""
-    wrong: Share
-    """Share of wrong triples."""
-    price: Price
-    """Of a false answer."""
-    pays: Pays
-    """See `BreakEven`."""
-    keep: Measurement
-    """See `BreakEven`."""
 
 
 class Linking(Record):

@@ -156,6 +156,9 @@ def test_labels_given_anew_mend_what_the_first_ones_ruined(ground, tmp_path):
     assert learnt_study.train_all(fresh, jobs)[0] == runs
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert len({(line["mode"], line["steps"]) for line in lines}) == len(lines) > 0
+    (tmp_path / "relabelled_2.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"relabelled_2.npz: .*start afresh"):
+        learnt_study.train_all(fresh, jobs)
     (tmp_path / "relabelled_2.npz").unlink()
     with pytest.raises(ValueError, match=r"relabelled_2.npz is missing"):
         learnt_study.train_all(fresh, jobs)
