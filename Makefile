@@ -2,6 +2,8 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 ARGS ?=
+# Images that set it make every process compile all of JAX's modules anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint docs bench clean
 

@@ -3,6 +3,7 @@ is told of it is right by hand."""
 
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import hydra
@@ -12,7 +13,16 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 import evidence
-from goodharts_jax import foretold, learnt_study, proxies, relabelling, remedies, report, settings
+from goodharts_jax import (
+    foretold,
+    learnt,
+    learnt_study,
+    proxies,
+    relabelling,
+    remedies,
+    report,
+    settings,
+)
 from goodharts_jax.learnt_results import LearntStudy, PressureCurve, StudyRun
 from goodharts_jax.preferences import SCALE
 from goodharts_jax.results import Manifest, Results
@@ -146,22 +156,27 @@ def test_labels_given_anew_mend_what_the_first_ones_ruined(ground, tmp_path):
     fresh = replace(ground, seeds=[7], folder=tmp_path)
     bare = remedies.jobs(fresh, {"again": Remedy(strengths=[RemedySettings(relabel=2000)])})
     jobs = [job for job in bare if job.proxy == "opposite"]
-    runs, _ = learnt_study.train_all(fresh, jobs)
+    runs, prepared = learnt_study.train_all(fresh, jobs)
     ruined, mended = runs
     assert ruined.remedy is None and mended.remedy == "again"
     quarter = ruined.curve.step.index(ruined.curve.step[-1] // 4)
     assert mended.curve.gold[: quarter + 1] == ruined.curve.gold[: quarter + 1]
     assert ruined.collapsed and mended.curve.gold[-1] > mended.curve.gold[quarter] + 20
     # Killed after a checkpoint it ends the same, for the models are kept; without them it does not.
-    assert learnt_study.train_all(fresh, jobs)[0] == runs
+    policies = learnt.stages(fresh)
+    again = partial(learnt.train, fresh, policies, prepared, jobs, tmp_path)
+    trained = again()
+    assert [
+        learnt_study.told(fresh, job, prepared[7], trained, i) for i, job in enumerate(jobs)
+    ] == [*runs]
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert len({(line["mode"], line["steps"]) for line in lines}) == len(lines) > 0
     (tmp_path / "relabelled_2.npz").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"relabelled_2.npz: .*start afresh"):
-        learnt_study.train_all(fresh, jobs)
+        again()
     (tmp_path / "relabelled_2.npz").unlink()
     with pytest.raises(ValueError, match=r"relabelled_2.npz is missing"):
-        learnt_study.train_all(fresh, jobs)
+        again()
 
 
 def test_labels_given_anew_are_of_both_policies(ground):
@@ -328,7 +343,10 @@ def test_whole_proxies_are_resampled():
 def page(ground, trained, tmp_path_factory):
     """A forecast's folder, of runs that are trained already."""
     folder = tmp_path_factory.mktemp("page")
-    runs = learnt_study._scored(ground)
+    scores = foretold.score_all(ground, trained[1])
+    runs = tuple(
+        run.model_copy(update={"scores": scores[run.proxy, run.seed]}) for run in trained[0]
+    )
     found = foretold.tell(runs, runs[:4])
     Results(
         manifest=Manifest.now(ground.settings, [7, 8], survival_horizon=1, wall_seconds={}),
