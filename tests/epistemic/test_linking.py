@@ -131,6 +131,7 @@ def test_two_of_one_name_and_type_are_ambiguous_and_none_is_guessed():
         "The capital of France is Paris, not Lyon.",
         "Lyon is not the capital of France, it is Paris.",
         "Is the capital of France Paris or Lyon?",
+        "Paris, which is not in Norway, is the capital of France.",
     ],
 )
 def test_a_sentence_of_several_claims_is_not_taken_for_one(text):
