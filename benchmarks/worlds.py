@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 import statistics
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,21 +20,32 @@ from evidence.runtime.devices import over_runs, shard
 from goodharts_jax import world as physics
 
 _STEPS = 256
+YARDSTICK = Path(__file__).with_name("yardstick.c")
 # What a step touches at least, in cache lines of 64 bytes: 11 rows of the view at 1.16 lines each
 # and their copy, four candidate cells, two written cells, the agent's numbers.
 _FLOOR_BYTES = round(11 * 1.16 * 64 + 121 + 4 * 64 + 2 * 64 + 32)
 
 
 def main() -> None:
-    """Throughput from 64 to 8,192 worlds beside what memory alone would allow."""
+    """Throughput from 64 to 8,192 worlds beside what a scalar loop in C does, and what memory alone
+    would allow.
+    """
     bandwidth = isolated("benchmarks.worlds:bandwidth")["gigabytes_per_second"]
     floor = 1e9 * bandwidth / _FLOOR_BYTES
     rows = []
     for num_worlds in (64, 256, 1024, 4096, 8192):
         row = isolated("benchmarks.worlds:steps_per_second", num_worlds=num_worlds)
         row["share_of_memory_floor"] = row["steps_per_second"] / floor
+        told = f"  {num_worlds:>5} worlds: {row['steps_per_second']:>12,.0f} steps/s"
+        if shutil.which("cc"):
+            loop = isolated("benchmarks.worlds:yardstick", num_worlds=num_worlds)
+            row["loop_steps_per_second"] = loop["steps_per_second"]
+            row["share_of_loop"] = row["steps_per_second"] / loop["steps_per_second"]
+            told += f", {row['share_of_loop']:.0%} of a loop in C"
         rows.append(row)
-        print(f"  {num_worlds:>5} worlds: {row['steps_per_second']:>12,.0f} steps/s")
+        print(told)
+    if not shutil.which("cc"):
+        print("  no loop in C beside it: there is no compiler called cc")
     results = {
         "worlds": rows,
         "bytes_a_world": _bytes_a_world(),
@@ -71,6 +88,33 @@ def steps_per_second(num_worlds: int) -> dict[str, Any]:
     checksums = shard(jnp.zeros((shards, share), jnp.uint32))
     lifted = over_runs(roll, donate=(1,))
     taken = timed(lambda run: lifted(world, run), (states, checksums, keys), repeats=7)
+    return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}
+
+
+def compiled(folder: str) -> ctypes.CDLL:
+    """The scalar loop, compiled into a folder for this machine."""
+    library = f"{folder}/yardstick.so"
+    flags = ["-O3", "-march=native", "-shared", "-fPIC"]
+    subprocess.run(["cc", *flags, str(YARDSTICK), "-o", library], check=True)
+    return ctypes.CDLL(library)
+
+
+def yardstick(num_worlds: int) -> dict[str, Any]:
+    """The same physics as a scalar loop in C, a thread a core, each with its share of worlds."""
+    shards = min(jax.local_device_count(), num_worlds // 32)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(shards) as threads:
+        loop = compiled(folder)
+        share, size = num_worlds // shards, loop.world_bytes()
+        worlds = [ctypes.create_string_buffer(share * size) for _ in range(shards)]
+        states = [ctypes.c_uint64((seed + 1) * 0x9E3779B97F4A7C15) for seed in range(shards)]
+        told = [(ctypes.c_int64 * 3)() for _ in range(shards)]
+        for own, state in zip(worlds, states, strict=True):
+            loop.reset(own, share, ctypes.byref(state))
+
+        def roll(own: Any, state: Any, counts: Any) -> None:
+            loop.roll(own, share, _STEPS, ctypes.byref(state), counts)
+
+        taken = timed(lambda _: list(threads.map(roll, worlds, states, told)), None, repeats=7)
     return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}
 
 

@@ -1,12 +1,17 @@
 """What benchmarks write says what made it."""
 
 import ast
+import ctypes
 import json
+import shutil
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
-from benchmarks import timing
+from benchmarks import timing, worlds
+from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
 # They write results of experiments, which have manifests of their own.
@@ -27,3 +32,44 @@ def test_every_benchmark_that_writes_writes_a_manifest(file):
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     if {"write_json", "files.write_json"} & called and file.stem not in OF_EXPERIMENTS:
         assert "Manifest.now" in called
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no compiler called cc")
+def test_the_loop_in_c_lives_by_the_same_physics(tmp_path):
+    """Random walkers eat and die as often in it as in ours."""
+    number, steps = 64, 512
+    loop, counts = worlds.compiled(str(tmp_path)), (ctypes.c_int64 * 3)()
+    own = ctypes.create_string_buffer(number * loop.world_bytes())
+    state = ctypes.byref(ctypes.c_uint64(0x9E3779B97F4A7C15))
+    loop.reset(own, number, state)
+    items = np.frombuffer(own, np.uint8).reshape(number, -1)[:, : 110 * 110]
+
+    def inside():
+        cells = items.reshape(number, 110, 110)[:, 5:105, 5:105]
+        return [(cells == kind).sum((1, 2)) for kind in (physics.FOOD, physics.POISON)]
+
+    before = inside()
+    loop.roll(own, number, steps, state, counts)
+    # What is eaten is back, and the margin mirrors the opposite edge.
+    assert np.array_equal(before, inside())
+    grid = items.reshape(number, 110, 110)
+    assert np.array_equal(grid[:, :10], grid[:, 100:]) and np.array_equal(
+        grid[:, :, :10], grid[:, :, 100:]
+    )
+
+    world = physics.make_world()
+
+    def live(key):
+        def step(state, key):
+            action = jax.random.randint(key, (), 0, physics.NUM_ACTIONS)
+            state, event = physics.step(world, state, action, jax.random.fold_in(key, 1))
+            return state, (event.died, event.eaten)
+
+        first, rest = jax.random.split(key)
+        keys = jax.random.split(rest, steps)
+        return jax.lax.scan(step, physics.reset(world, first), keys)[1]
+
+    died, eaten = jax.jit(jax.vmap(live))(jax.random.split(jax.random.key(0), number))
+    ours = np.stack([died, eaten == physics.FOOD, eaten == physics.POISON]).sum(-1)
+    spread = 5 * np.sqrt(2 * ours.var(1, ddof=1) / number)
+    assert np.all(np.abs(ours.mean(1) - np.array(counts) / number) < spread)
