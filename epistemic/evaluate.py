@@ -92,7 +92,10 @@ def evaluate(
       ValueError: the file is of another run, or the system gives too few or too many responses.
     """
     cut_partial_line(path)
-    done = read_rows(path, run) if Path(path).exists() else {}
+    try:
+        done = read_rows(path, run) if Path(path).exists() else {}
+    except ValueError as error:
+        raise ValueError(f"{error}; move it away, and it is written anew") from None
     open_cards = [c for c in cards if c.id not in done or done[c.id].answer == Answer.ERROR]
     responses = _timed(iter(system.answer([query_of(card) for card in open_cards])))
     given = 0
@@ -137,7 +140,7 @@ def read_rows(path: str | Path, run: str | None = None) -> dict[str, Row]:
         if run is not None and row.run != run:
             raise ValueError(
                 f"{path} holds answers to another deck or of other settings (run {row.run}, "
-                f"not {run}); move it away or write elsewhere"
+                f"not {run})"
             )
         rows[row.id] = row
     return rows

@@ -201,7 +201,8 @@ def _parsed(path: Path) -> dict[str, object]:
         )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    # Not UTF-8, not JSON, or a number of more digits or lists nested deeper than Python takes.
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(data, dict):
         raise ValueError(f"{path}: a JSON object is needed")

@@ -39,10 +39,13 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     settings = read(plain)
     console.quiet = not files.is_first_process()
     if not settings.writes_results:
-        show_files(study.run_stage(settings, folder, console), console)
+        with files.alone(folder):
+            written = study.run_stage(settings, folder, console)
+        show_files(written, console)
         return
     go = sweep.run if settings.study.kind == "completeness" else study.run
-    results = go(settings, folder, console)
+    with files.alone(folder):
+        results = go(settings, folder, console)
     notes: list[str] = []
     if isinstance(results, Results):
         if (card := first_screen.example(folder, results)) is not None:

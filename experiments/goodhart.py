@@ -34,12 +34,15 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     from goodharts_jax import report, study
 
     console.quiet = not files.is_first_process()
-    results = study.run(settings, folder, console)
+    with files.alone(folder):
+        results = study.run(settings, folder, console)
     show(results, report.summary(results), folder / "report.html", console)
 
 
 def _plain(config: DictConfig) -> Any:
     """The settings of this run, or of the one that it resumes."""
+    from goodharts_jax.resuming import kept_settings
+
     plain: Any = OmegaConf.to_container(config, resolve=True)
     if (resume := config.resume) is not None:
         kept = Path(resume) / "config.yaml"
@@ -47,7 +50,7 @@ def _plain(config: DictConfig) -> Any:
             raise ValueError(
                 f"resume={resume}: there is no {kept}; is it the output folder of a run?"
             )
-        plain = OmegaConf.to_container(OmegaConf.load(kept))
+        plain = kept_settings(kept)
     if (world := plain["evaluation"]["world"]) is not None:
         plain.setdefault("evaluation_world", _world(world))
     return plain

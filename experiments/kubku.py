@@ -31,9 +31,12 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     settings = read(plain)
     console.quiet = not files.is_first_process()
     if not settings.writes_results:
-        show_files(study.run_stage(settings, folder, console), console)
+        with files.alone(folder):
+            written = study.run_stage(settings, folder, console)
+        show_files(written, console)
         return
-    results = study.run(settings, folder, console)
+    with files.alone(folder):
+        results = study.run(settings, folder, console)
     show(results, report.summary(results), folder / "report.html", console)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import yaml
 from pydantic_core import to_json
 
+from evidence.runtime.files import read_plain
 from goodharts_jax.settings import Experiment, read
 
 
@@ -47,13 +48,25 @@ def require_own(settings: Experiment, folder: Path) -> None:
         )
 
 
+def kept_settings(config: Path) -> dict[str, Any]:
+    """The settings that a run keeps, as plain data.
+
+    Raises:
+      ValueError: they can't be read; names the file.
+    """
+    try:
+        return read_plain(config)
+    except ValueError as error:
+        raise ValueError(f"{error}; begin anew in another folder") from None
+
+
 # What decides which policies a training ends in.
 _OF_POLICIES = ("modes", "world", "network", "ppo", "study", "seeds", "num_updates")
 
 
 def _unlike(settings: Experiment, config: Path, names: Sequence[str]) -> str | None:
     """The first of some settings that is not as a run has kept it."""
-    kept = read(yaml.safe_load(config.read_text("utf-8")))
+    kept = read(kept_settings(config))
 
     def text(one: Experiment, name: str) -> str:
         # Its order counts: runs lie in it.

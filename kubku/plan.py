@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence.runtime.files import file_digest, target_digest, write_json
+from evidence.runtime.files import file_digest, read_plain, target_digest, write_json
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
@@ -105,7 +105,10 @@ def keep_settings(plan: Plan) -> None:
         own["task.path"] = file_digest(samples_path)
     if asking(settings):
         own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
-    kept = json.loads(path.read_text()) if path.exists() else {}
+    try:
+        kept = read_plain(path) if path.exists() else {}
+    except ValueError as error:
+        raise ValueError(f"{error}; begin anew in another folder") from None
     other = [name for name in own if name in kept and kept[name] != own[name]]
     if other:
         raise ValueError(

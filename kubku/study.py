@@ -6,6 +6,7 @@ missing ones. Base states stand in a cache of their own.
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -34,6 +35,8 @@ from kubku.results import Exposure, Growth, Manifest, Results
 from kubku.samples import Source
 from kubku.settings import Experiment
 from kubku.tasks import jsonl
+
+_log = logging.getLogger(__name__)
 
 HISTORY = 16
 """Parts of the pretraining split after which a growing base state is counted."""
@@ -202,7 +205,7 @@ def _growth_path(plan: Plan, family: str) -> Path:
 def _grow(plan: Plan, cell: Cell) -> None:
     """Write how a cell's base state grew, unless the file is there."""
     path = _growth_path(plan, cell.family)
-    if path.exists():
+    if _grown(path) is not None:
         return
     learner = plan.learners[cell.learner, cell.family]
     initial, training, _ = keys(plan.settings.seeds(cell.replicate)[0])
@@ -215,6 +218,15 @@ def _grow(plan: Plan, cell: Cell) -> None:
         tuple(np.asarray(counts).reshape(points, -1).sum(-1).tolist()) for counts in history
     )
     write_json(path, Growth(samples=samples_heard, neurons=neurons, slots=slots))
+
+
+def _grown(path: Path) -> Growth | None:
+    """What `_grow` wrote; None where nothing is there, or what is can't be read."""
+    try:
+        return Growth.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValueError as error:
+        _log.warning("%s can't be read (%s) and is made again", path, str(error).splitlines()[0])
+        return None
 
 
 def _export(source: Source, folder: Path) -> list[Path]:
@@ -258,9 +270,7 @@ def _collected(plan: Plan) -> Collected:
         },
         exposures=exposures,
         growth={
-            family: Growth.model_validate_json(path.read_text())
-            for family, path in paths.items()
-            if path.exists()
+            family: grown for family, path in paths.items() if (grown := _grown(path)) is not None
         },
         examples=[
             example

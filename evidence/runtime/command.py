@@ -111,7 +111,7 @@ def _run_job(config: DictConfig, command: _Command) -> None:
     way = f"{command.go_on}={folder}" if alone else f"hydra.sweep.dir={about.sweep.dir}"
 
     def go_on() -> str:
-        return "" if is_nothing(folder, [".hydra"]) else way
+        return way if folder.is_dir() and not is_nothing(folder, [".hydra"]) else ""
 
     nothing = BEGINNINGS
     try:

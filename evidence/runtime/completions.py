@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple, TypedDict
+
+import msgspec
+
+from evidence.runtime.files import read_jsonl
 
 
 class Tokens(NamedTuple):
@@ -37,6 +43,30 @@ class Reply(NamedTuple):
     tokens: Tokens | None = None
     cost: float | None = None
     finish: str | None = None
+
+
+class _Recorded(msgspec.Struct, frozen=True):
+    """A line of recorded replies."""
+
+    prompt: str | None
+    raw: str | None
+    confidence: float | None = None
+    finish: str | None = None
+
+
+def recorded(path: str | Path) -> Iterator[tuple[str, Reply]]:
+    """The replies that a JSONL file holds, each with its prompt's digest.
+
+    Raises:
+      ValueError: a line is no such record; names the file.
+    """
+    for row in read_jsonl(path, required=("prompt", "raw")):
+        try:
+            one = msgspec.convert(row, _Recorded)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{path}: {error} of {row!r:.60}") from None
+        if one.prompt is not None and one.raw is not None:
+            yield one.prompt, Reply(one.raw, confidence=one.confidence, finish=one.finish)
 
 
 class Part(TypedDict, total=False):

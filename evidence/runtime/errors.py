@@ -70,8 +70,9 @@ def errors_in_a_line(known: Known | None = None, *, traces: bool = False) -> Ite
 def explained(error: Exception, known: Known) -> str | None:
     """An error as a line for people, or None where it is a fault of ours."""
     if isinstance(error, OSError) and error.strerror:
-        place = error.filename or known.folder
-        return f"{place}: {error.strerror}" if place else error.strerror
+        place, way = error.filename or known.folder, known.go_on()
+        told = f"{place}: {error.strerror}" if place else error.strerror
+        return f"{told}; that mended, go on with {way}" if way else told
     if isinstance(error, (ValueError, OSError)):
         lines = str(error).splitlines() or [type(error).__name__]
         return "\n".join(with_full_name(line, known.settings) for line in lines)

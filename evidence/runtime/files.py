@@ -6,6 +6,7 @@ Of several processes the first alone writes; what the others are told to write, 
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import importlib.util
 import json
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from pydantic import BaseModel
 
 
@@ -109,13 +111,40 @@ def _naming(path: Path) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def alone(folder: str | Path) -> Iterator[None]:
+    """Have a folder for this run alone; a kill gives it back, too.
+
+    Raises:
+      ValueError: another run is at work in it.
+    """
+    if not is_first_process():
+        yield
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{folder}: another run is at work in this folder; wait for its end, or give "
+                "another folder"
+            ) from None
+        except OSError:  # a file system without locks on folders
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_json(path: str | Path, value: object) -> Path:
     """Write a value as plain JSON, atomically; see `plain`."""
     return write_text(path, json.dumps(plain(value), indent=1, allow_nan=False) + "\n")
 
 
 def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
-    """Append one record as one line, in one write: a kill can cut the last line, never another."""
+    """Append one record as one line: a kill or a full disk can cut the last line, never another."""
     path = Path(path)
     if not is_first_process():
         return
@@ -124,7 +153,10 @@ def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
     with _naming(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(descriptor, line.encode())
+            content = line.encode()
+            # A disk that fills up takes a part and says so only to what comes after.
+            while content:
+                content = content[os.write(descriptor, content) :]
         finally:
             os.close(descriptor)
 
@@ -135,14 +167,19 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
     Raises:
       ValueError: a line is not a JSON object or lacks a required field; names file, line, field.
     """
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
+    with open(path, "rb") as file:
+        for number, content in enumerate(file, start=1):
             try:
+                line = content.decode()
+                if not line.strip():
+                    continue
                 record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not JSON ({error.msg})") from error
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason})") from None
+            # ValueError: not JSON, or a number of more digits than Python takes.
+            except (ValueError, RecursionError) as error:
+                why = getattr(error, "msg", str(error))
+                raise ValueError(f"{path}, line {number}: not JSON ({why})") from None
             if not isinstance(record, dict):
                 raise ValueError(
                     f"{path}, line {number}: a JSON object is needed, not {line[:40]!r}"
@@ -151,3 +188,21 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
                 if field not in record:
                     raise ValueError(f"{path}, line {number}: the field {field!r} is missing")
             yield record
+
+
+def read_plain(path: str | Path) -> dict[str, Any]:
+    """What a file of settings holds, JSON or YAML, which is read as data and no more.
+
+    Raises:
+      ValueError: it holds no settings; names the file.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode()
+        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        why = str(error).splitlines() or [type(error).__name__]
+        raise ValueError(f"{path}: garbled ({why[0]})") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: garbled (it holds no settings)")
+    return data

@@ -32,9 +32,9 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from evidence.runtime.completions import Failure, Reply, Request, Tokens, parse
+from evidence.runtime.completions import Failure, Reply, Request, Tokens, parse, recorded
 from evidence.runtime.config import Settings
-from evidence.runtime.files import file_digest, read_jsonl
+from evidence.runtime.files import file_digest
 
 
 class Model(Protocol):
@@ -164,13 +164,7 @@ class Recorded:
         self._path = path
         if not Path(path).exists():
             raise ValueError(f"replies: {path} does not exist")
-        self._replies = {
-            row["prompt"]: Reply(
-                row["raw"], confidence=row.get("confidence"), finish=row.get("finish")
-            )
-            for row in read_jsonl(path, required=("prompt", "raw"))
-            if row["prompt"] is not None and row["raw"] is not None
-        }
+        self._replies = dict(recorded(path))
 
     def ask(self, prompts: Sequence[str]) -> Iterator[Reply]:
         absent = Reply(None, f"{Path(self._path).name} holds no reply to this prompt")

@@ -83,3 +83,37 @@ def test_a_bad_line_is_named(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         list(files.read_jsonl(path, required=("a",)))
+
+
+def test_a_line_is_whole_though_the_system_takes_it_in_parts(tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda at, content: write(at, content[:3]))
+    files.append_jsonl(tmp_path / "log.jsonl", {"number": 12345})
+    assert list(files.read_jsonl(tmp_path / "log.jsonl")) == [{"number": 12345}]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [(b'{"a": "\xff"}', "not UTF-8"), (b"1" * 5000, "not JSON"), (b"[" * 99999, "not JSON")],
+)
+def test_a_line_that_python_cannot_take_is_named(tmp_path, line, why):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"{}\n" + line)
+    with pytest.raises(ValueError, match=f"{path}, line 2: {why}"):
+        list(files.read_jsonl(path))
+
+
+def test_a_folder_belongs_to_one_run_until_that_ends(tmp_path):
+    again = pytest.raises(ValueError, match="another run is at work")
+    with files.alone(tmp_path / "run"), again, files.alone(tmp_path / "run"):
+        pass
+    with files.alone(tmp_path / "run"):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"{[", b"a: !!python/name:os.system", b"", b"[1]"])
+@pytest.mark.parametrize("name", ["config.yaml", "settings.json"])
+def test_garbled_settings_are_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{name}: garbled \("):
+        files.read_plain(tmp_path / name)
