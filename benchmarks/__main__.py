@@ -4,7 +4,7 @@ Studies are run by name: `training` (15 minutes on one core), `rollout_storage` 
 `epistemic` (3), `completeness` (2), `outer` (20), `engines` (5; wants the extra `engines`),
 `wordnet [FOLDER]` (1; wants WordNet), `completeness_installed` (10; that and pykeen); and
 `python benchmarks/calibration.py` (10). `agreement` (10 minutes) and `w3c FOLDER` compare verdicts,
-not times.
+not times; `faults [PYTEST'S ARGUMENTS]` what is survived (hours; `faults -m "not full"`: minutes).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES = ("worlds", "evaluation", "population", "rewards", "command", "oracle", "
 
 
 def main(names: list[str]) -> None:
-    if names[:1] in (["w3c"], ["wordnet"]):
+    if names[:1] in (["w3c"], ["wordnet"], ["faults"]):
         importlib.import_module(f"benchmarks.{names[0]}").main(*names[1:])
         return
     for name in names or NAMES:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-import yaml
 from pydantic import Field
 
 from epistemic.domain import Domain
@@ -16,6 +15,7 @@ from epistemic.linking.names import BRACKET
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import TYPE
 from evidence.runtime.config import Settings, build
+from evidence.runtime.files import read_plain
 
 Share = Annotated[float, Field(ge=0, le=1)]
 _LONG_ENOUGH = 5  # letters of a name that may be misspelt
@@ -49,7 +49,7 @@ def read_wordings(path: str | Path) -> Wordings:
     Raises:
       ValueError: it is none; names what is wrong.
     """
-    return build(Wordings, yaml.safe_load(Path(path).read_text("utf-8")), at=str(path))
+    return build(Wordings, read_plain(path), at=str(path))
 
 
 class Texts:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import yaml
 
+from evidence.runtime.files import read_plain
+
 
 class Jobs(NamedTuple):
     """The jobs of a multirun, by what their folders hold.
@@ -45,7 +47,11 @@ def jobs(folder: Path) -> Jobs:
 
 
 def _listed(file: Path) -> list[str]:
-    return [str(entry) for entry in yaml.safe_load(file.read_text("utf-8")) or []]
+    try:
+        found = yaml.safe_load(file.read_bytes().decode()) or []
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{file}: garbled ({str(error).splitlines()[0]})") from None
+    return [str(entry) for entry in found]
 
 
 def _expected(file: Path) -> list[list[str]]:
@@ -55,7 +61,10 @@ def _expected(file: Path) -> list[list[str]]:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    given = yaml.safe_load(file.read_text("utf-8"))["hydra"]["overrides"]["task"]
+    try:
+        given = read_plain(file)["hydra"]["overrides"]["task"]
+    except (KeyError, TypeError):
+        raise ValueError(f"{file}: garbled (it names no jobs)") from None
     parsed = OverridesParser.create().parse_overrides(given)
     batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for batch in batches for job in batch]

@@ -46,7 +46,7 @@ class Forbidden(BaseException):
 _FORBIDDEN = {
     *("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "pickle.find_class"),
     *("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "urllib.Request"),
-    *("marshal.loads", "ctypes.dlopen", "webbrowser.open"),
+    "webbrowser.open",
 }
 _watching = False
 
@@ -154,7 +154,7 @@ READERS = {
     ),
     "config.yaml": (REMEDY, read_plain),
     "settings.json": (b'{"seed": 1, "worlds": ["skewed"]}', read_plain),
-    "wordings.yaml": ((DATA / "wordings_countries.yaml").read_bytes()[:600], read_wordings),
+    "wordings.yaml": ((DATA / "wordings_countries.yaml").read_bytes(), read_wordings),
     "weights.gguf": (b"GGUF\x03\0\0\0", local_weights),
 }
 
