@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -186,11 +187,23 @@ def _short(names: list[str]) -> list[str]:
     return own if len(set(own)) == len(own) else names
 
 
+def _wing_below(below: sweeps.Jobs) -> str:
+    """The command that a multirun's jobs are of; `NAME` where none is done."""
+    wings = {wing_of(evidence.load(job)) for job in below.done.values()}
+    (wing,) = wings if len(wings) == 1 else ("NAME",)
+    return wing.removesuffix("s_jax")
+
+
 def _show_sweep(folder: Path, below: sweeps.Jobs, console: Console, *, every: bool) -> None:
     """All jobs of a multirun, joined where they can be."""
     for state, names in (("failed or unfinished", below.failed), ("missing", below.missing)):
         for name in names:
             console.print(f"{state}: {name}", style="yellow", markup=False, soft_wrap=True)
+    if below.again:
+        console.print("Run these alone, then this command again:")
+    for *settings, place in below.again:
+        command = shlex.join(["python", "-m", f"experiments.{_wing_below(below)}", *settings])
+        console.print(f'  {command} "{place}"', markup=False, highlight=False, soft_wrap=True)
     if not below.done:
         raise FileNotFoundError(f"{folder}: there is no {Results.file} in it or below it")
     parts = {name: evidence.load(job) for name, job in below.done.items()}

@@ -17,11 +17,13 @@ class Jobs(NamedTuple):
       done: folder of each with results, by its path below the multirun's.
       failed: those that began and left no results.
       missing: settings of those that the multirun names and that left no folder.
+      again: for each of both, the settings that it is run again by, its folder among them.
     """
 
     done: dict[str, Path]
     failed: list[str]
     missing: list[str]
+    again: list[list[str]]
 
 
 def jobs(folder: Path) -> Jobs:
@@ -33,17 +35,29 @@ def jobs(folder: Path) -> Jobs:
     """
     done = {path.parent for path in folder.glob("*/**/results.json")}
     begun = {path.parents[1] for path in folder.glob("*/**/.hydra/overrides.yaml")}
-    given = {frozenset(_listed(job / ".hydra" / "overrides.yaml")) for job in begun}
-    missing = [each for each in _expected(folder / "multirun.yaml") if frozenset(each) not in given]
+    given = {job: _listed(job / ".hydra" / "overrides.yaml") for job in begun}
+    there = {frozenset(each) for each in given.values()}
+    missing = [each for each in _expected(folder / "multirun.yaml") if frozenset(each) not in there]
 
     def name(job: Path) -> str:
         return str(job.relative_to(folder))
 
+    failed = sorted(begun - done)
     return Jobs(
         {name(job): job for job in sorted(done)},
-        sorted(name(job) for job in begun - done),
+        [name(job) for job in failed],
         sorted(" ".join(each) for each in missing),
+        [
+            *(_again(given[job], job) for job in failed),
+            *(_again(each, folder / ",".join(each)) for each in sorted(missing)),
+        ],
     )
+
+
+def _again(given: list[str], job: Path) -> list[str]:
+    """What runs a job alone, into its folder below the multirun's."""
+    # Quoted, for a folder's name has commas and signs of equality.
+    return [*given, f"hydra.run.dir='{job}'"]
 
 
 def _listed(file: Path) -> list[str]:

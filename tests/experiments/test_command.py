@@ -119,6 +119,12 @@ class Small:
         return ended.returncode, ended.stdout, ended.stderr
 
     @property
+    def said(self) -> str:
+        """What launched jobs have said, into files of their launcher."""
+        logs = self.folder.rglob("*_log.err")
+        return "".join(path.read_text() for path in logs)
+
+    @property
     def left(self) -> list[str]:
         """Everything that calls have left behind."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
@@ -298,6 +304,18 @@ def test_a_sweep_goes_on_past_a_bad_job(small):
     kept = [path for path in small.left if path.endswith("kept.txt")]
     assert kept == ["sweep/act=keep,size=1/kept.txt", "sweep/act=keep,size=2/kept.txt"]
     assert not any("act=value" in path for path in small.left)
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_jobs_run_side_by_side(small, launcher):
+    """In processes of their own, by the plug-ins of the extra `launchers`."""
+    pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
+    places = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    sweep = ("--multirun", "act=keep,keep_and_fail", "size=1", "hydra.sweep.dir=sweep")
+    code, _, errors = small.alone(*sweep, f"hydra/launcher={launcher}", PYTHONPATH=places)
+    assert code != 0 and "replies: here.jsonl does not exist" in errors + small.said, errors
+    kept = [path for path in small.left if path.endswith("kept.txt")]
+    assert kept == [f"sweep/act={act},size=1/kept.txt" for act in ("keep", "keep_and_fail")]
 
 
 def test_a_sweep_of_bad_jobs_leaves_nothing(small):

@@ -100,7 +100,9 @@ def shown(capsys, *arguments):
     output = capsys.readouterr().out
     if "--all" not in arguments:
         lines = output.splitlines()
-        folded = [line for line in lines if "results.json" not in line and "Page: " not in line]
+        # Paths and commands are for copying.
+        whole = ("results.json", "Page: ", "python -m")
+        folded = [line for line in lines if not any(part in line for part in whole)]
         assert len(lines) <= 40 and max(map(len, folded)) <= 80, output
     return output
 
@@ -185,10 +187,16 @@ def test_a_sweep_names_what_failed_and_what_is_missing(tmp_path, capsys):
         job(tmp_path / f"mode={mode},seed={seed}", f"mode={mode}", f"seed={seed}")
     written(tmp_path / "mode=red,seed=1", "one")
     written(tmp_path / "mode=red,seed=2", "two")
-    assert sweeps.jobs(tmp_path).missing == ["mode=green seed=2"]
+    below = sweeps.jobs(tmp_path)
+    assert below.missing == ["mode=green seed=2"]
+    assert below.again == [
+        ["mode=green", "seed=1", f"hydra.run.dir='{tmp_path}/mode=green,seed=1'"],
+        ["mode=green", "seed=2", f"hydra.run.dir='{tmp_path}/mode=green,seed=2'"],
+    ]
     output = shown(capsys, tmp_path)
     assert "failed or unfinished: mode=green,seed=1\n" in output
     assert "missing: mode=green seed=2\n" in output
+    assert output.count(" mode=green seed=") >= 2 and "Run these alone, then this" in output
     assert "2 jobs joined into" in output
     assert set(evidence.load(tmp_path).invented) == {"one", "two"}
     # The joined result is no job.
