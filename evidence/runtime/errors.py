@@ -69,6 +69,8 @@ def errors_in_a_line(known: Known | None = None, *, traces: bool = False) -> Ite
 
 def explained(error: Exception, known: Known) -> str | None:
     """An error as a line for people, or None where it is a fault of ours."""
+    if isinstance(error.__cause__, OSError) and str(error).startswith("Unable to configure"):
+        error = error.__cause__  # of logging, which names no file
     if isinstance(error, OSError) and error.strerror:
         place, way = error.filename or known.folder, known.go_on()
         told = f"{place}: {error.strerror}" if place else error.strerror
