@@ -32,8 +32,9 @@ def main(*arguments: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "tests/faults", f"--junitxml={report}"]
+        command += ["-o", "junit_family=xunit1"]
         subprocess.run([*command, *arguments], cwd=ROOT, check=False)
-        timing.save("faults", outcome(report), NOTE)
+        timing.save("faults", {"arguments": arguments, **outcome(report)}, NOTE)
 
 
 def outcome(report: Path) -> dict[str, Any]:
