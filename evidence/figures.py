@@ -178,8 +178,8 @@ def svg(figure: Figure) -> str:
     """The figure as an inline `<svg>` element that scales with, and takes the theme of, its page.
 
     Text stays text; on a narrow page the figure is no narrower than that can be read. For those who
-    don't see it, it carries what `evidence.described` says. Identifiers carry a digest of the content, so that figures on one page do not
-    reach into each other.
+    don't see it, it carries what `evidence.described` says. Identifiers carry a digest of the
+    content, so that figures on one page do not reach into each other.
     """
     text = _svg(figure, fonttype="none", transparent=True)
     text = re.sub(

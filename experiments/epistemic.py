@@ -44,7 +44,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
         return
     go = sweep.run if settings.study.kind == "completeness" else study.run
     results = go(settings, folder, console)
-    tracked(results, settings.tracker, folder)
+    tracked(results, settings.tracker, "epistemic", folder)
     notes: list[str] = []
     if isinstance(results, Results):
         if (card := first_screen.example(folder, results)) is not None:

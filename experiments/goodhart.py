@@ -36,7 +36,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
     results = study.run(settings, folder, console)
-    tracked(results, settings.tracker, folder)
+    tracked(results, settings.tracker, "goodhart", folder)
     show(results, report.summary(results), folder / "report.html", console)
 
 

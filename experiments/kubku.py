@@ -35,7 +35,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
         show_files(study.run_stage(settings, folder, console), console)
         return
     results = study.run(settings, folder, console)
-    tracked(results, settings.tracker, folder)
+    tracked(results, settings.tracker, "kubku", folder)
     show(results, report.summary(results), folder / "report.html", console)
 
 

@@ -43,9 +43,8 @@ def show_verdict(results: Results, console: Console) -> None:
         console.print(verdict[0].upper() + verdict[1:], style="bold", markup=False, highlight=False)
 
 
-def tracked(results: Results, tracker: tracking.Tracker, folder: Path) -> None:
+def tracked(results: Results, tracker: tracking.Tracker, project: str, folder: Path) -> None:
     """Tell a tracker what was found."""
-    project = type(results).__module__.partition(".")[0].removesuffix("s_jax")
     with tracking.tracking(tracker, project, folder) as log:
         tracking.measured(log, results.measurements())
 

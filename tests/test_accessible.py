@@ -22,7 +22,8 @@ CUT = """[...document.querySelectorAll(".scroll")].filter(one => one.scrollWidth
     .map(one => one.getAttribute("aria-label"))"""
 TEXT = """[...document.querySelectorAll("figure svg")].flatMap(svg => {
     const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-    return [...svg.querySelectorAll("text")].map(t => parseFloat(getComputedStyle(t).fontSize) * scale);
+    return [...svg.querySelectorAll("text")]
+        .map(text => parseFloat(getComputedStyle(text).fontSize) * scale);
 })"""
 FIRST = """[...document.querySelectorAll(".scroll")].flatMap(one => {
     one.scrollLeft = 1000;

@@ -39,9 +39,9 @@ def require(tracker: Tracker) -> None:
 def tracking(tracker: Tracker, project: str, folder: Path) -> Iterator[Log]:
     """What takes a run's numbers while it lasts.
 
-    TensorBoard's are written as they come, to `folder/tensorboard`, a folder a course. trackio's are
-    written at the end, even of a run that failed, for it takes one course at a time: to its own
-    place (`TRACKIO_DIR`), each course a run called after the folder.
+    TensorBoard's are written as they come, to `folder/tensorboard`, a folder a course. Those of
+    trackio, which takes one course at a time, are written at the end, even of a run that failed:
+    to its own place (`TRACKIO_DIR`), each course a run called after the folder.
 
     Args:
       tracker: which.
@@ -69,9 +69,9 @@ def measured(log: Log, measurements: Iterable[tuple[str, Measurement]]) -> None:
     """
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for place, measurement in measurements:
-        first, second, *rest = place.split(".")
+        parts = place.split(".")
         if measurement.value is not None:
-            found[f"{first}.{second}"]["/".join(rest) or second] = measurement.value
+            found[".".join(parts[:2])]["/".join(parts[2:] or parts)] = measurement.value
     for course, numbers in found.items():
         log(course, 0, numbers)
 
