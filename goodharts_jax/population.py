@@ -18,7 +18,6 @@ from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment
 from goodharts_jax.world import World
 
-
 _TRAINED, _JUDGED, _COMPILED = 140_000, 1_450_000, 20.0
 """Steps a second of a training and of an evaluation on one core, and seconds of compiling: rounded
 from `benchmarks/results/{training,command}.json` and the times of `goodhart/results.json`."""

@@ -12,7 +12,7 @@ from evidence.runtime.files import read_jsonl
 COLUMNS = {
     "family": "of the sample: what it is about, and in what form",
     "story": "what it states, in words",
-    "pair": "two samples of one number differ in a protected attribute alone; null: none",
+    "pair": "two samples of one number differ in a protected attribute alone; -1: none",
     "facts": "what it states: whether an entity's attribute has a value, in words and in tokens",
     "queries": "its halo: L is stated, E follows, H is left open, B only a stereotype settles; "
     "the right answer, of B the stereotype's, too",
