@@ -69,7 +69,7 @@ def describe(figure: Figure) -> str:
 
 
 def _panel(axes: Axes, page: _Page, about: str) -> str:
-    title = next(filter(None, map(axes.get_title, ("left", "center", "right"))), "")
+    title = axes.get_title("left") or axes.get_title("center") or axes.get_title("right")
     named = _by_name(axes, page) or _cells(axes)
     if not named:
         groups: dict[str, list[_Drawn]] = {}
@@ -184,7 +184,7 @@ def _cells(axes: Axes) -> list[str]:
     """The range of a map's numbers."""
     meshes = [c for c in axes.collections if type(c).__name__ == "QuadMesh"]
     arrays: list[Any] = [part.get_array() for part in (*meshes, *axes.images)]
-    values = [np.ma.filled(np.ma.asarray(a, float), np.nan) for a in arrays if a is not None]
+    values: list[np.ndarray] = [_numbers(array) for array in arrays if array is not None]
     if not values or np.isnan(values[0]).all():
         return []
     low, high = float(np.nanmin(values[0])), float(np.nanmax(values[0]))
