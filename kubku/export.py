@@ -35,7 +35,7 @@ def write_dataset(samples: Mapping[str, Mapping[str, Path]], folder: Path) -> Se
     import polars
 
     text, whole = polars.String(), polars.Int64()
-    said = {part: text for part in ("entity", "attribute", "value", "text")}
+    said: dict[str, Any] = {part: text for part in ("entity", "attribute", "value", "text")}
     said["tokens"] = polars.List(whole)
     asked = {"kind": text, **said, "answer": text, "harmful": text}
     types: dict[str, Any] = {
