@@ -1,22 +1,15 @@
-"""Decks as a data set: Parquet files, and a card that says what is in them.
-
-The folder is what dataset hubs take as it is; `datasets.load_dataset(FOLDER)` and
-`polars.read_parquet` read it.
-"""
+"""Decks as a data set; see `evidence.datasets`."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from epistemic.cards import Card, Statement
 from epistemic.results import Deck
 from epistemic.systems.language import prompt_with_facts
-from evidence.runtime.files import write_text
+from evidence import datasets
 
 COLUMNS = {
     "id": "names the card",
@@ -46,7 +39,8 @@ Row = dict[str, str | float | list[str] | list[dict[str, str | bool]] | None]
 
 
 def write_dataset(decks: Decks, folder: Path) -> list[Path]:
-    """Write `folder/data/SPLIT.parquet` of each deck and `folder/README.md`.
+    """Write `folder/data/SPLIT.parquet` of each deck, `folder/croissant.json` and
+    `folder/README.md`.
 
     Args:
       decks: the splits.
@@ -55,25 +49,34 @@ def write_dataset(decks: Decks, folder: Path) -> list[Path]:
     Returns:
       What was written; nothing where polars (extra `frames`) is not installed.
     """
-    if importlib.util.find_spec("polars") is None:
+    if not datasets.can_write():
         return []
     import polars
 
-    text, texts = polars.String, polars.List(polars.String)
+    text, texts = polars.String(), polars.List(polars.String)
     ends = {part: text for part in ("subject", "predicate", "object")}
     types: dict[str, Any] = {
         **dict.fromkeys(COLUMNS, text),
         **dict.fromkeys(("facts", "rules", "axioms"), texts),
-        "stated": polars.List(polars.Struct({**ends, "holds": polars.Boolean})),
-        "difficulty": polars.Float64,
+        "stated": polars.List(polars.Struct({**ends, "holds": polars.Boolean()})),
+        "difficulty": polars.Float64(),
     }
-    written = []
-    for split, (cards, _) in decks.items():
-        path = folder / "data" / f"{split}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        polars.DataFrame([_row(card) for card in cards], schema=types).write_parquet(path)
-        written.append(path)
-    return [*written, write_text(folder / "README.md", _readme(decks))]
+    about = next(iter(decks.values()))[1]
+    found = datasets.DataSet(
+        title=f"Epistemic cards: {about.domain}",
+        about="Claims that the facts of a card entail (E, right answer YES), contradict (C, NO) or "
+        "leave open (U, UNKNOWN). A system is asked what it was told, not what is true of the "
+        "world.",
+        columns=COLUMNS,
+        types=types,
+        splits={split: [_row(card) for card in cards] for split, (cards, _) in decks.items()},
+        more=_more(decks, about),
+        head={
+            "task_categories": ["question-answering", "text-classification"],
+            "tags": ["abstention", "knowledge-graph", "entailment"],
+        },
+    )
+    return datasets.write(found, folder)
 
 
 def _row(card: Card) -> Row:
@@ -108,41 +111,15 @@ def _triple(fact: Statement) -> dict[str, str | bool]:
     }
 
 
-def _readme(decks: Decks) -> str:
-    """The data set's card, as hubs read it."""
-    about = next(iter(decks.values()))[1]
-    title = f"Epistemic cards: {about.domain}"
-    head = {
-        "pretty_name": title,
-        "task_categories": ["question-answering", "text-classification"],
-        "tags": ["abstention", "knowledge-graph", "entailment"],
-        "configs": [
-            {
-                "config_name": "default",
-                "data_files": [
-                    {"split": split, "path": f"data/{split}.parquet"} for split in decks
-                ],
-            }
-        ],
-    }
+def _more(decks: Decks, about: Deck) -> str:
+    """The decks' sizes, and how they were made, for the card."""
     lines = [
-        "---",
-        yaml.safe_dump(head, sort_keys=False).rstrip(),
-        "---",
-        "",
-        f"# {title}",
-        "",
-        "Claims that the facts of a card entail (E, right answer YES), contradict (C, NO) or leave "
-        "open (U, UNKNOWN). A system is asked what it was told, not what is true of the world.",
-        "",
         "| split | cards | E | C | U | SHA-256 of the deck |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for split, (_, deck) in decks.items():
         labels = " | ".join(f"{deck.counts.label.get(label, 0):,}" for label in "ECU")
         lines.append(f"| {split} | {deck.counts.total:,} | {labels} | `{deck.hash}` |")
-    lines += ["", "## Columns", ""]
-    lines += [f"- `{name}`: {what}" for name, what in COLUMNS.items()]
     graph, audit = about.graph, about.leakage_audit
     leak = "above what is allowed, within the noise" if audit.undecided else "no leak found"
     leak = "it does, and this deck must not be used" if audit.refused else leak
@@ -155,6 +132,5 @@ def _readme(decks: Decks) -> str:
         f"{leak} ({audit.cards:,} cards looked at, chance {audit.chance:.1%}).",
         "",
         graph.attribution or "Nobody is named as the source of the graph (`domain.attribution`).",
-        "",
     ]
     return "\n".join(lines)

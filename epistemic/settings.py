@@ -18,6 +18,7 @@ from epistemic.domain import DomainSettings
 from epistemic.systems import NEED_A_MODEL, SystemSettings
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
+from evidence.runtime.tracking import Tracker
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Stage = Literal["all", "look", "cards", "near_miss", "eval", "metrics", "report", "export"]
@@ -50,6 +51,7 @@ class StudySettings(Settings):
       seed: of `random`, the bootstrap and the degraded graphs; decks have seeds of their own.
       deck: a deck that is there already, used instead of making one; None: one is made.
       shacl: validate the whole graph with pySHACL first.
+      tracker: see `evidence.runtime.tracking`.
       compilation_cache: see `evidence.runtime.devices.configure`.
     """
 
@@ -57,6 +59,7 @@ class StudySettings(Settings):
     seed: int = Field(ge=0, lt=2**63)
     deck: str | None
     shacl: bool = Field(alias="validate")
+    tracker: Tracker = "none"
     compilation_cache: bool | str
     domain: DomainSettings
     cards: CardSettings

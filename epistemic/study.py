@@ -54,6 +54,7 @@ from evidence.runtime.language_models import (
     open_model,
     weights_digest,
 )
+from evidence.runtime.progress import clock
 
 _Part = TypeVar("_Part")
 Label = Literal["E", "C", "U"]
@@ -80,7 +81,8 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     results.save(folder)
     write_json(folder / "metrics.json", assessment.plain_metrics(results.systems))
     if everything:
-        report.write(folder)
+        with clock("drawing the page", console):
+            report.write(folder)
     return results
 
 

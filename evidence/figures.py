@@ -25,11 +25,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from markupsafe import escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike
 
+from evidence.described import describe
 from evidence.runtime.files import write_text
 
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
@@ -44,8 +46,11 @@ BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
 PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY)
 """Colours of categories, in the order of use. Yellow is left out: too faint for a line."""
 
-INK, FAINT, RULE, PAPER = "#1b1c20", "#74767e", "#dcdde1", "#fefefe"
+INK, FAINT, RULE, PAPER = "#1b1c20", "#6c6e76", "#dcdde1", "#fefefe"
 """Text and axes, secondary text, grid lines, background. On a page they follow its theme."""
+
+_NARROWEST = 100
+"""Pixels for an inch of a figure on a page at least: text of 8 points then has 11 pixels."""
 
 HEAT = "cividis"
 """Colour map of quantities: perceptually uniform, the same with and without colour vision."""
@@ -172,8 +177,9 @@ def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
 def svg(figure: Figure) -> str:
     """The figure as an inline `<svg>` element that scales with, and takes the theme of, its page.
 
-    Text stays text. Identifiers carry a digest of the content, so that figures on one page do not
-    reach into each other.
+    Text stays text; on a narrow page the figure is no narrower than that can be read. For those who
+    don't see it, it carries what `evidence.described` says. Identifiers carry a digest of the
+    content, so that figures on one page do not reach into each other.
     """
     text = _svg(figure, fonttype="none", transparent=True)
     text = re.sub(
@@ -186,7 +192,9 @@ def svg(figure: Figure) -> str:
     # The page gives the size, the viewBox the proportions; the joins stood in the style removed.
     opening, rest = text.split(">", 1)
     opening = re.sub(r' (?:width|height)="[^"]*"', "", opening)
-    return f'{opening} stroke-linejoin="round">{rest}'
+    narrowest = _NARROWEST * figure.get_figwidth()
+    about = f'role="img" aria-label="{escape(describe(figure))}"'
+    return f'{opening} {about} style="min-width: {narrowest:.0f}px" stroke-linejoin="round">{rest}'
 
 
 def _lay_out(figure: Figure) -> None:

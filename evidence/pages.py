@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -22,6 +25,7 @@ Quantity = Measurement | float | None
 def render(package: str, template: str, **context: Any) -> str:
     """Render `template` from the folder `templates/` of an importable package.
 
+    What scrolls sideways on a page, `<div class="scroll">`, is made reachable by keyboard.
     Templates may extend and import those of `evidence` (`base.html`, `parts.html`). HTML is
     escaped; a name that the context lacks is an error. Beside Jinja's own there are the filters
     `percent`, `number` and `p_value`.
@@ -35,7 +39,32 @@ def render(package: str, template: str, **context: Any) -> str:
       jinja2.TemplateNotFound: neither the package nor `evidence` has the template.
       jinja2.UndefinedError: the template refers to something not given.
     """
-    return _environment(package).get_template(template).render(**context)
+    text = _environment(package).get_template(template).render(**context)
+    return _reachable(text) if template.endswith(".html") else text
+
+
+_SCROLLING = re.compile(
+    r'<div class="(scroll\b[^"]*)"(?: aria-label="([^"]*)")?>'
+    r"(?=\s*(?:<table[^>]*>\s*<caption[^>]*>(.*?)</caption>)?)",
+    re.DOTALL,
+)
+
+
+def _reachable(page: str) -> str:
+    """A page whose `<div class="scroll">` are regions that a keyboard reaches: each is named by its
+    `aria-label`, or else by how its table's caption begins, and no two are named alike.
+    """
+    named: Counter[str] = Counter()
+
+    def region(found: re.Match[str]) -> str:
+        classes, label, caption = found.groups()
+        plain = " ".join(re.sub(r"<[^>]*>", "", label or caption or "Table").split())
+        name = textwrap.shorten(plain, 90, placeholder="…").replace('"', "&quot;")
+        named[name] += 1
+        number = f" ({named[name]})" if named[name] > 1 else ""
+        return f'<div class="{classes}" tabindex="0" role="region" aria-label="{name}{number}">'
+
+    return _SCROLLING.sub(region, page)
 
 
 @cache

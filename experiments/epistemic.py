@@ -11,7 +11,7 @@ from rich.console import Console
 
 from evidence.runtime import command
 
-from .shown import show, show_files
+from .shown import show, show_files, tracked
 
 _FIRST = "llm=recorded"
 """What is done when nothing is asked for: a whole study in seconds, a model's replies included."""
@@ -26,7 +26,7 @@ def main() -> None:
 
 def run(config: DictConfig, folder: Path, console: Console) -> None:
     """One study, or one stage of it, in its output folder."""
-    from evidence.runtime import devices, files
+    from evidence.runtime import devices, files, tracking
 
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
@@ -37,6 +37,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
+    tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
     if not settings.writes_results:
         with files.alone(folder):
@@ -46,6 +47,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     go = sweep.run if settings.study.kind == "completeness" else study.run
     with files.alone(folder):
         results = go(settings, folder, console)
+    tracked(results, settings.tracker, "epistemic", folder)
     notes: list[str] = []
     if isinstance(results, Results):
         if (card := first_screen.example(folder, results)) is not None:

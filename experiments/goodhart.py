@@ -10,7 +10,7 @@ from rich.console import Console
 
 from evidence.runtime import command
 
-from .shown import show
+from .shown import show, tracked
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
 
 def run(config: DictConfig, folder: Path, console: Console) -> None:
     """One experiment in its output folder."""
-    from evidence.runtime import devices, files
+    from evidence.runtime import devices, files, tracking
     from goodharts_jax.settings import read
 
     if config.resume is not None and (others := command.given() - {"resume", "compilation_cache"}):
@@ -33,9 +33,11 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     # JAX must not be used before this line, and what follows uses it.
     from goodharts_jax import report, study
 
+    tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
     with files.alone(folder):
         results = study.run(settings, folder, console)
+    tracked(results, settings.tracker, "goodhart", folder)
     show(results, report.summary(results), folder / "report.html", console)
 
 

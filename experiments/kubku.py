@@ -10,7 +10,7 @@ from rich.console import Console
 
 from evidence.runtime import command
 
-from .shown import show, show_files
+from .shown import show, show_files, tracked
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
 
 def run(config: DictConfig, folder: Path, console: Console) -> None:
     """One study, or one stage of it, in its output folder."""
-    from evidence.runtime import devices, files
+    from evidence.runtime import devices, files, tracking
 
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
@@ -29,6 +29,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
+    tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
     if not settings.writes_results:
         with files.alone(folder):
@@ -37,6 +38,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
         return
     with files.alone(folder):
         results = study.run(settings, folder, console)
+    tracked(results, settings.tracker, "kubku", folder)
     show(results, report.summary(results), folder / "report.html", console)
 
 

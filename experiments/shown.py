@@ -10,6 +10,7 @@ from rich.table import Table
 
 from evidence import Results
 from evidence.pages import counted
+from evidence.runtime import tracking
 
 _NOTES = 4
 """How many warnings a terminal shows; the page has all."""
@@ -40,6 +41,12 @@ def show_verdict(results: Results, console: Console) -> None:
     if results.thesis is not None:
         verdict = str(results.thesis)
         console.print(verdict[0].upper() + verdict[1:], style="bold", markup=False, highlight=False)
+
+
+def tracked(results: Results, tracker: tracking.Tracker, project: str, folder: Path) -> None:
+    """Tell a tracker what was found."""
+    with tracking.tracking(tracker, project, folder) as log:
+        tracking.measured(log, results.measurements())
 
 
 def show_files(paths: Sequence[Path], console: Console) -> None:

@@ -58,7 +58,7 @@ _MAY_DIFFER = (
     "resume",
     "full_report",
     "dashboard",
-    "logger",
+    "tracker",
     "compilation_cache",
 )
 

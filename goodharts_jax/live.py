@@ -1,21 +1,19 @@
-"""Watching a training as it goes: metrics.jsonl, a progress bar or a dashboard, TensorBoard."""
+"""Watching a training as it goes: metrics.jsonl, a progress bar or a dashboard, a tracker."""
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from evidence.runtime import files, progress
+from evidence.runtime import files, progress, tracking
 from evidence.runtime.files import is_first_process
 from goodharts_jax.ppo import History
 from goodharts_jax.settings import Experiment
@@ -51,8 +49,8 @@ def observing(
     total = (updates or settings.num_updates) * steps * len(labels)
     with ExitStack() as stack:
         watchers: list[Observer] = [_log(labels, steps, folder / "metrics.jsonl")]
-        if settings.logger == "tensorboard" and is_first_process():
-            watchers.append(stack.enter_context(_tensorboard(labels, steps, folder)))
+        log = stack.enter_context(tracking.tracking(settings.tracker, "goodhart", folder))
+        watchers.append(_tracked(labels, steps, log))
         if settings.dashboard:
             watchers.append(stack.enter_context(_dashboard(labels, steps, total, console)))
         else:
@@ -82,29 +80,14 @@ def _log(labels: Labels, steps: int, path: Path) -> Observer:
     return observe
 
 
-@contextmanager
-def _tensorboard(labels: Labels, steps: int, folder: Path) -> Iterator[Observer]:
-    try:
-        writers: Any = importlib.import_module("tensorboardX")
-    except ImportError:
-        raise ValueError(
-            "event files of TensorBoard need an extra: pip install goodharts-jax[tensorboard]"
-        ) from None
-    with ExitStack() as stack:
-        files = [
-            stack.enter_context(
-                writers.SummaryWriter(str(folder / "tensorboard" / f"{mode}-{seed}"))
-            )
-            for mode, seed in labels
-        ]
+def _tracked(labels: Labels, steps: int, log: tracking.Log) -> Observer:
+    def observe(first_update: int, history: History) -> None:
+        for run, update in np.argwhere(_made(history)):
+            numbers = {k: float(column[run, update]) for k, column in history._asdict().items()}
+            mode, seed = labels[run]
+            log(f"{mode}-{seed}", int(first_update + update + 1) * steps, numbers)
 
-        def observe(first_update: int, history: History) -> None:
-            for run, update in np.argwhere(_made(history)):
-                taken = int(first_update + update + 1) * steps
-                for name, column in history._asdict().items():
-                    files[run].add_scalar(name, float(column[run, update]), taken)
-
-        yield observe
+    return observe
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import jax
 from rich.console import Console
 
-from evidence.runtime import devices
+from evidence.runtime import devices, progress
 from goodharts_jax import evaluation, training
 from goodharts_jax.interop.policies import load
 from goodharts_jax.modes import Mode
@@ -16,6 +17,10 @@ from goodharts_jax.policies import Policy
 from goodharts_jax.seekers import scripted_policies
 from goodharts_jax.settings import Experiment
 from goodharts_jax.world import World
+
+_TRAINED, _JUDGED, _COMPILED = 140_000, 1_450_000, 20.0
+"""Steps a second of a training and of an evaluation on one core, and seconds of compiling: rounded
+from `benchmarks/results/{training,command}.json` and the times of `goodhart/results.json`."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,11 @@ def require_memory(study: Study) -> None:
         style="dim",
         highlight=False,
     )
+    train = num_runs * settings.num_updates * settings.plan.steps_per_update / _TRAINED
+    judge = num_rows * worlds * steps / _JUDGED
+    if jax.default_backend() == "cpu":
+        cores = min(num_runs, jax.device_count())
+        progress.expected(_COMPILED + (train + judge) / cores, _COMPILED, study.console)
     if peak > available:
         fits = int(len(settings.seeds) * available / peak)
         most = "runs" if settings.study.thesis_runs is None else "study.thesis_runs"

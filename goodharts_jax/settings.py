@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import jax
 from annotated_types import Ge, Gt, Le
@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
 
 from evidence.runtime.config import Settings, build
+from evidence.runtime.tracking import Tracker
 from goodharts_jax import thesis
 from goodharts_jax.modes import Mode, make_mode, stack
 from goodharts_jax.networks import ActorCritic
@@ -223,7 +224,7 @@ class Experiment(Settings):
     resume: str | None
     full_report: bool | None
     dashboard: bool
-    logger: Literal["tensorboard"] | None
+    tracker: Tracker = "none"
     compilation_cache: bool | str
     # Of evaluation.world; without one, the world of the training.
     evaluation_world: WorldSettings = None  # type: ignore[assignment]

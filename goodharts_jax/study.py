@@ -90,7 +90,8 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     full = settings.full_report
     from goodharts_jax import report  # has been loaded aside
 
-    report.write(folder, full=len(study.rows) > 2 if full is None else full)
+    with progress.clock("drawing the page", console):
+        report.write(folder, full=len(study.rows) > 2 if full is None else full)
     return results
 
 

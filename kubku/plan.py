@@ -18,7 +18,16 @@ from kubku.settings import Experiment
 from kubku.tasks import Family
 
 # A resumed run may add learners and families; its cells depend on neither.
-_NOT_IN_CELLS = {"learner", "task", "llm", "stage", "cache", "compilation_cache", "resume"}
+_NOT_IN_CELLS = {
+    "learner",
+    "task",
+    "llm",
+    "stage",
+    "cache",
+    "compilation_cache",
+    "resume",
+    "tracker",
+}
 _CELL_CODE = ("protocol.py", "measures.py", "scoring.py", "samples.py", "evaluation.py")
 """What cells are made by, beside what base states are."""
 

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
+from evidence.runtime.tracking import Tracker
 from kubku.base_states import Training
 from kubku.learners.registry import KNOWN
 from kubku.tasks import FAMILIES
@@ -104,6 +105,7 @@ class Experiment(Settings):
     worlds: tuple[Literal["skewed", "balanced"], ...] = Field(min_length=1)
     seed: Annotated[int, Ge(0), Le(2**31 - 1)]
     cache: str
+    tracker: Tracker = "none"
     compilation_cache: bool | str = True
     resume: str | None = None
 

@@ -28,6 +28,7 @@ from kubku.base_cache import started
 from kubku.base_states import keys
 from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
+from kubku.export import write_dataset
 from kubku.grownet.history import growth_history
 from kubku.learners.registry import KNOWN
 from kubku.plan import Plan, asking, keep_settings, prepared
@@ -230,13 +231,14 @@ def _grown(path: Path) -> Growth | None:
 
 
 def _export(source: Source, folder: Path) -> list[Path]:
-    written = []
+    written: dict[str, dict[str, Path]] = {"test": {}, "pairs": {}}
     for name, family in source.families.items():
         splits = source.splits(name, 0)
         for split, of_split in (("test", splits.test), ("pairs", splits.pairs)):
             path = folder / "samples" / f"{name}.{split}.jsonl"
-            written.append(jsonl.write(path, family, of_split))
-    return written
+            written[split][name] = jsonl.write(path, family, of_split)
+    files = [path for of_split in written.values() for path in of_split.values()]
+    return [*files, *write_dataset(written, folder / "dataset")]
 
 
 # --- handing it over

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,46 @@ def served():
     yield of
     for command in running.values():
         command.end()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser. Skipped where there is none, unless CI says that there must be."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if os.environ.get("CI") == "true":
+        from playwright import sync_api
+
+        assert chromium, "CI=true requires Chromium on the path"
+    else:
+        sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+        if chromium is None:
+            pytest.skip("no Chromium on this machine")
+    # As root in a container; and no connection of the browser's own.
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update"]
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def accessible():
+    """(page) -> None; fails where axe-core finds a fault in it, with all its details open."""
+    if os.environ.get("CI") == "true":
+        from axe_playwright_python import base
+    else:
+        base = pytest.importorskip("axe_playwright_python.base", reason="axe is not installed")
+
+    def check(page):
+        page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        page.evaluate(base.AXE_SCRIPT)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        told = [
+            f"{fault['id']} at {node['target']}: {node['failureSummary']}"
+            for fault in found
+            for node in fault["nodes"][:3]
+        ]
+        assert told == [], "\n".join(told)
+
+    return check

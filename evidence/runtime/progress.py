@@ -1,4 +1,4 @@
-"""Progress of long work: a bar in a terminal, nothing anywhere else."""
+"""Progress of long work: what it will take, said at its start; a bar or a clock in a terminal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    SpinnerColumn,
     Task,
     TaskProgressColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
@@ -34,7 +36,8 @@ class _Rate(TextColumn):
 def bar(
     doing: str, total: int, unit: str, console: Console | None = None
 ) -> Iterator[Callable[[int], None]]:
-    """Show how far a piece of work has come, how fast it goes and how long it will take.
+    """Show how far a piece of work has come, how fast it goes and how long it will take; and that
+    it is still being compiled, until the first units are done.
 
     Args:
       doing: what is being done, such as "training 6 runs".
@@ -51,8 +54,46 @@ def bar(
         BarColumn(),
         TaskProgressColumn(),
         _Rate(unit),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(doing, total=total)
-        yield lambda done: progress.advance(task, done)
+        task = progress.add_task(f"compiling: {doing}", total=total)
+
+        def advance(done: int) -> None:
+            progress.update(task, description=doing, advance=done)
+
+        yield advance
+
+
+@contextmanager
+def clock(doing: str, console: Console) -> Iterator[None]:
+    """Show how long a piece of work has taken whose length nobody knows, such as drawing."""
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    off = not console.is_terminal
+    with Progress(*columns, console=console, disable=off, transient=True) as progress:
+        progress.add_task(doing, total=None)
+        yield
+
+
+def expected(seconds: float, compiling: float, console: Console) -> None:
+    """Say roughly what a run will take, also where there is no terminal.
+
+    Args:
+      seconds: of all, on the machine of the kept timings.
+      compiling: of these, spent on compiling the first time.
+      console: where to.
+    """
+    console.print(
+        f"about {_spoken(seconds)}, the first time {_spoken(compiling)} of it compiling "
+        "(on cores as those of docs/performance.md; others differ)",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _spoken(seconds: float) -> str:
+    """To one or two digits: `40 s`, `3 min`, `1.5 h`."""
+    if seconds < 100:
+        return f"{max(1, round(seconds, -1 if seconds > 20 else 0)):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

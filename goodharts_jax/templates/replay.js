@@ -282,9 +282,10 @@
   }
 
   class Panel {
-    constructor(element, name) {
+    constructor(element, name, place) {
       this.element = element;
       const select = element.querySelector("select");
+      select.ariaLabel = `Mode in the ${place} world`;
       for (const option of names) select.add(new Option(spoken(option), option));
       select.value = name;
       select.addEventListener("change", () => { this.show(select.value); draw(); });
@@ -315,10 +316,10 @@
   const preferred = ["ground_truth", "proxy"].filter((name) => name in modes);
   const chosen = [...new Set([...preferred, ...names])].slice(0, 2);
   const template = root.querySelector("template");
-  const panels = chosen.map((name) => {
+  const panels = chosen.map((name, index) => {
     const element = template.content.firstElementChild.cloneNode(true);
     root.querySelector(".panels").append(element);
-    return new Panel(element, name);
+    return new Panel(element, name, ["first", "second"][index]);
   });
 
   const play = root.querySelector("[name=play]"), scrub = root.querySelector("[name=scrub]");

@@ -410,6 +410,21 @@ def test_a_deck_is_a_data_set_with_its_card(deck, tmp_path):
     assert [tmp_path / file["path"] for file in config["data_files"]] == written[:2]
     assert f"| cards | 15 | 5 | 5 | 5 | `{deck_hash(deck)}` |" in text
     assert all(f"- `{name}`: " in text for name in COLUMNS)
+    about = json.loads(written[-2].read_text())
+    assert [tmp_path / file["contentUrl"] for file in about["distribution"]] == written[:2]
+    for records, file in zip(about["recordSet"], about["distribution"], strict=True):
+        assert {field["name"].partition("/")[2] for field in records["field"]} == set(COLUMNS)
+        assert (
+            file["sha256"]
+            == hashlib.sha256((tmp_path / file["contentUrl"]).read_bytes()).hexdigest()
+        )
+    fields = {field["@id"]: field for field in about["recordSet"][0]["field"]}
+    assert (
+        fields["cards/difficulty"]["dataType"] == "sc:Float" and fields["cards/facts"]["repeated"]
+    )
+    holds = fields["cards/stated"]["subField"][-1]
+    assert holds["dataType"] == "sc:Boolean"
+    assert holds["source"]["transform"] == {"jsonPath": "holds"}
 
 
 @pytest.mark.full

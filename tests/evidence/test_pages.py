@@ -125,8 +125,38 @@ def test_parts_show_a_verdict_and_where_results_come_from():
     assert 'class="verdict not-as-stated"' in page and ">Not as stated<" in page
     assert "gap &lt;it&gt; above 0.99" in page and "refuted" in page and "0.500" in page
     assert "installed from a package" in page and "7, 8" in page
-    assert '<div role="img" aria-label="a curve"><svg/></div>' in page
+    assert '<div class="scroll drawn" aria-label="a curve"><svg/></div>' in page
     assert "What &lt;it&gt; shows." in page
+
+
+def test_what_scrolls_is_named_by_its_caption_and_no_two_alike():
+    table = (
+        '<div class="scroll wide"><table>\n<caption>Of <b>all</b> modes.</caption></table></div>'
+    )
+    page = pages._reachable(f'{table}{table}<div class="scroll" aria-label="Own"></div>')
+    labels = re.findall(r'tabindex="0" role="region" aria-label="([^"]*)"', page)
+    assert labels == ["Of all modes.", "Of all modes. (2)", "Own"]
+
+
+@pytest.mark.parametrize("ground", ["paper", "raised"])
+@pytest.mark.parametrize("theme", [0, 1])
+def test_every_colour_of_text_has_a_contrast_of_four_and_a_half(ground, theme):
+    found = re.findall(
+        r"--(\w+): light-dark\((#\w+), (#\w+)\)", pages.render("evidence", "base.html")
+    )
+    colours = {name: luminance(both[theme]) for name, *both in found}
+    assert {"ink", "faint", "blue", "vermillion", "green", "orange", "purple"} <= set(colours)
+    under = colours[ground]
+    for name in set(colours) - {"paper", "raised", "rule"}:
+        low, high = sorted((under, colours[name]))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
+def luminance(colour):
+    """Relative, of WCAG 2.2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(w * part for w, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_no_verdict_is_a_word_of_its_own():

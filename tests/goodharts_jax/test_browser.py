@@ -1,7 +1,5 @@
-"""The page in a real browser. Skipped where there is none, unless CI says that there must be."""
+"""The page in a real browser."""
 
-import os
-import shutil
 import time
 
 import pytest
@@ -9,43 +7,14 @@ import pytest
 from evidence.runtime import files
 from goodharts_jax import figures, report
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-REQUIRED = os.environ.get("CI") == "true"
-# As root in a container; and no connection of the browser's own.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if REQUIRED:
-        from playwright import sync_api
-    else:
-        sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    assert CHROMIUM, "CI=true requires Chromium on the path"
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def page_path(results, replay, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     drawn = {"survival": figures.survival(results)}
-    text = report.to_html(results, drawn, replay, full=False)
+    text = report.to_html(results, drawn, replay)
     return files.write_text(folder / "report.html", text)
 
 
@@ -139,7 +108,7 @@ def test_a_panel_shows_the_mode_that_is_chosen(page):
     assert left != right
     panel = page.locator("#replay .panel >> nth=0")
     assert "as what they are" in panel.locator(".percept").inner_text()
-    panel.get_by_label("Mode").select_option("proxy")
+    panel.get_by_label("Mode in the first world").select_option("proxy")
     assert panel.locator(".percept").inner_text() == "perceives one number: food 0.5, poison 1"
     assert pixels(page, "world", 0) == right
 
@@ -166,6 +135,12 @@ def test_a_still_is_saved_for_a_paper(page, tmp_path):
     assert image.startswith(b"\x89PNG")
     width = int.from_bytes(image[16:20], "big")
     assert width == 3 * (2 * 504 + 24)
+
+
+def test_the_page_with_its_replay_is_accessible(page, accessible):
+    accessible(page)
+    names = page.locator("#replay .panel select").evaluate_all("all => all.map(s => s.ariaLabel)")
+    assert names == ["Mode in the first world", "Mode in the second world"]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (820, "dark")])

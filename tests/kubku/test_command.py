@@ -181,6 +181,12 @@ def test_samples_of_ones_own_from_export_to_page(command, tmp_path):
     export = ("stage=export", "task=stories", f"hydra.run.dir={exported}")
     command(*export, folder=tmp_path)
     samples = tmp_path / "mine.jsonl"
+    card = (exported / "dataset/README.md").read_text()
+    about = json.loads((exported / "dataset/croissant.json").read_text())
+    assert "| test | " in card and [split["@id"] for split in about["recordSet"]] == [
+        "test",
+        "pairs",
+    ]
     parts = (exported / f"samples/stories.{part}.jsonl" for part in ("test", "pairs"))
     samples.write_text("".join(part.read_text() for part in parts))
     out = tmp_path / "out"
