@@ -159,7 +159,7 @@ def _by_name(axes: Axes, page: _Page) -> list[str]:
             if len(at) > 1 and np.ptp(at) < 0.5:
                 continue
             for place, value in zip(at, values, strict=True):
-                name = names.get(round(place))
+                name = names.get(round(place)) if math.isfinite(place) else None
                 if name is not None and math.isfinite(value):
                     text = f"{one.name} {_said(value, along)}".strip()
                     found[name] = [*found.get(name, []), text] if one.name else [text]

@@ -216,7 +216,7 @@ def test_the_page_is_one_file_that_fetches_nothing_and_escapes_everything(run):
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "epistemic"
 FOLDERS = {path.parent.name for path in KEPT.glob("*/results.json")}
-SWEEPS = {"completeness", "completeness_popularity"}
+SWEEPS = {"completeness", "completeness_installed", "completeness_popularity"}
 
 
 @pytest.mark.parametrize("name", sorted(SWEEPS))

@@ -53,3 +53,10 @@ def test_a_text_of_its_own_comes_first_and_is_on_the_page_escaped():
     figure.set_label('a < "b"')
     assert describe(figure) == 'a < "b"'
     assert 'role="img" aria-label="a &lt; &#34;b&#34;"' in figures.svg(figure)
+
+
+def test_what_has_no_place_is_not_told():
+    figure, axes = drawn()
+    axes.plot([float("nan"), 1], [1, 2], "o")
+    axes.set_xticks([0, 1], ["proxy", "truth"])
+    assert describe(figure).endswith("truth 2.")
