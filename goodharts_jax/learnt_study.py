@@ -119,7 +119,7 @@ def train_all(
     policies = learnt.stages(ground)
     prepared = {}
     title = f"making {len(ground.study.drawn)} proxies for each of {len(ground.seeds)} seeds"
-    with progress.bar(title, len(ground.seeds), "seeds", ground.console) as advance:
+    with progress.bar(title, len(ground.seeds), "seeds", ground.console, compiles=True) as advance:
         for place, seed in enumerate(ground.seeds):
             own = {
                 name: jax.tree.map(lambda x, place=place: x[place], params)

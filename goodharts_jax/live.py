@@ -49,13 +49,16 @@ def observing(
     total = (updates or settings.num_updates) * steps * len(labels)
     with ExitStack() as stack:
         watchers: list[Observer] = [_log(labels, steps, folder / "metrics.jsonl")]
-        log = stack.enter_context(tracking.tracking(settings.tracker, "goodhart", folder))
-        watchers.append(_tracked(labels, steps, log))
+        if settings.tracker != "none":
+            log = stack.enter_context(tracking.tracking(settings.tracker, "goodhart", folder))
+            watchers.append(_tracked(labels, steps, log))
         if settings.dashboard:
             watchers.append(stack.enter_context(_dashboard(labels, steps, total, console)))
         else:
             title = f"training {len(labels)} runs"
-            advance = stack.enter_context(progress.bar(title, total, "steps", console))
+            advance = stack.enter_context(
+                progress.bar(title, total, "steps", console, compiles=True)
+            )
             watchers.append(lambda _, history: advance(int(_made(history).sum()) * steps))
 
         def observe(first_update: int, history: History) -> None:
@@ -71,10 +74,7 @@ def _log(labels: Labels, steps: int, path: Path) -> Observer:
         path.unlink(missing_ok=True)
 
     def observe(first_update: int, history: History) -> None:
-        for update, run in np.argwhere(_made(history).T):
-            (mode, seed), taken = labels[run], int(first_update + update + 1) * steps
-            columns = history._asdict().items()
-            numbers = {name: float(column[run, update]) for name, column in columns}
+        for mode, seed, taken, numbers in _told(labels, steps, first_update, history):
             files.append_jsonl(path, {"mode": mode, "seed": seed, "steps": taken, **numbers})
 
     return observe
@@ -82,12 +82,20 @@ def _log(labels: Labels, steps: int, path: Path) -> Observer:
 
 def _tracked(labels: Labels, steps: int, log: tracking.Log) -> Observer:
     def observe(first_update: int, history: History) -> None:
-        for run, update in np.argwhere(_made(history)):
-            numbers = {k: float(column[run, update]) for k, column in history._asdict().items()}
-            mode, seed = labels[run]
-            log(f"{mode}-{seed}", int(first_update + update + 1) * steps, numbers)
+        for mode, seed, taken, numbers in _told(labels, steps, first_update, history):
+            log(f"{mode}-{seed}", taken, numbers)
 
     return observe
+
+
+def _told(
+    labels: Labels, steps: int, first_update: int, history: History
+) -> Iterator[tuple[str, int, int, dict[str, float]]]:
+    """Mode, seed, steps and numbers of each run's every update that was made."""
+    for update, run in np.argwhere(_made(history).T):
+        (mode, seed), columns = labels[run], history._asdict().items()
+        numbers = {name: float(column[run, update]) for name, column in columns}
+        yield mode, seed, int(first_update + update + 1) * steps, numbers
 
 
 @contextmanager

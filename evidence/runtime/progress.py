@@ -34,16 +34,16 @@ class _Rate(TextColumn):
 
 @contextmanager
 def bar(
-    doing: str, total: int, unit: str, console: Console | None = None
+    doing: str, total: int, unit: str, console: Console | None = None, *, compiles: bool = False
 ) -> Iterator[Callable[[int], None]]:
-    """Show how far a piece of work has come, how fast it goes and how long it will take; and that
-    it is still being compiled, until the first units are done.
+    """Show how far a piece of work has come, how fast it goes and how long it will take.
 
     Args:
       doing: what is being done, such as "training 6 runs".
       total: of what, in units.
       unit: such as "steps".
       console: where to; the bar stays away unless that is a terminal.
+      compiles: say so until the first units are done.
 
     Yields:
       A function to call with each further number of units done.
@@ -58,7 +58,7 @@ def bar(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"compiling: {doing}", total=total)
+        task = progress.add_task(f"compiling: {doing}" if compiles else doing, total=total)
 
         def advance(done: int) -> None:
             progress.update(task, description=doing, advance=done)
