@@ -20,7 +20,7 @@ from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
 from epistemic.logic.english import article, iri_words, number_text, uncapitalised
-from epistemic.logic.graph import LABEL, TYPE, Graph, best_labels, read_graph
+from epistemic.logic.graph import LABELS, TYPE, Graph, best_labels, read_graph
 from epistemic.logic.oracle import Oracle
 from epistemic.logic.parsing import parse_triples
 from epistemic.logic.phrasing import phrasing
@@ -220,11 +220,14 @@ def _labels(graph: Graph, files: Iterable[Path], language: str) -> dict[str, str
     stands within a sentence."""
     said, terms = graph.triples, graph.terms
     known = np.union1d(said[:, 1], said[said[:, 1] == graph.ids.get(TYPE, -1), 2])
-    rows = said[(said[:, 1] == graph.ids.get(LABEL, -1)) & np.isin(said[:, 0], known)]
-    given = [(terms[s], terms[o]) for s, _, o in rows.tolist()]
+    rows = said[np.isin(said[:, 1], graph.naming) & np.isin(said[:, 0], known)]
+    given = [(terms[s], terms[p], terms[o]) for s, p, o in rows.tolist()]
     for file in files:
-        given += [(s, o) for s, p, o in parse_triples(file) if p == LABEL]
-    return {iri: uncapitalised(label) for iri, label in best_labels(given, language).items()}
+        given += [triple for triple in parse_triples(file) if triple[1] in LABELS]
+    labels: dict[str, str] = {}
+    for name in reversed(LABELS):
+        labels |= best_labels(((s, o) for s, p, o in given if p == name), language)
+    return {iri: uncapitalised(label) for iri, label in labels.items()}
 
 
 def _forms(say: dict[str, str], wanted: dict[str, PredicateSettings]) -> Iterator[tuple[str, str]]:
@@ -350,8 +353,9 @@ _DESCRIBE = (
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#",
     "http://www.w3.org/2002/07/owl#", "http://www.w3.org/ns/shacl#",
     "http://purl.org/dc/elements/1.1/description", "http://purl.org/dc/terms/description",
+    *LABELS,
     *(f"http://www.w3.org/2004/02/skos/core#{name}"
-      for name in ("prefLabel", "altLabel", "hiddenLabel", "definition", "note", "scopeNote",
+      for name in ("altLabel", "hiddenLabel", "definition", "note", "scopeNote",
                    "editorialNote", "historyNote", "changeNote", "example", "notation")),
 )  # fmt: skip
 

@@ -21,7 +21,7 @@ from epistemic.cards import Card
 from epistemic.decks.deck import CardSettings, Deck, make_cards
 from epistemic.decks.drawing import TooFew
 from epistemic.domain import Domain
-from epistemic.logic.graph import LABEL, TYPE
+from epistemic.logic.graph import TYPE
 from epistemic.logic.phrasing import FORMS, phrasing
 from epistemic.logic.terms import last_segment
 from epistemic.predicates import Predicate
@@ -71,12 +71,12 @@ def _about_graph(domain: Domain) -> Iterator[str]:
     s, p, o = graph.triples.T
     things = np.unique(np.concatenate([s, o[graph.is_name[o] & (p != graph.ids[TYPE])]]))
     blank = sum(graph.terms[thing].startswith("_:") for thing in things.tolist())
-    labelled = np.unique(s[p == graph.ids.get(LABEL, -1)])
+    labelled = np.unique(s[np.isin(p, graph.naming)])
     without = len(np.setdiff1d(things, labelled)) - blank
     yield f"{domain.name}: {len(graph):,} triples, {len(things):,} things"
     if without:
         yield (
-            f"{counted(without, 'thing')} without an rdfs:label: called by the end of the IRI, "
+            f"{counted(without, 'thing')} without a label: called by the end of the IRI, "
             f"such as {_example(domain, np.setdiff1d(things, labelled))}"
         )
     if blank:

@@ -53,7 +53,33 @@ def pays(found: Completeness, wrong: float) -> Figure:
         axis.set_title(f"{domain}, price {price:g}")
     for axis in axes[-1]:
         axis.set_xlabel("share of triples kept")
+    figure.set_label(_told(points, found.break_even, wrong))
     return figure
+
+
+def _told(points: Sequence[Point], ends: Sequence[BreakEven], wrong: float) -> str:
+    """The map in words: in each panel, for how many models a licence pays or loses, and where."""
+    panels: dict[tuple[str, float], list[Point]] = {}
+    for point in points:
+        panels.setdefault((point.domain, point.price), []).append(point)
+    said = []
+    for (domain, price), here in panels.items():
+        models = {point.model for point in here}
+        parts = [
+            f"{ruling} somewhere for {len({p.model for p in here if p.ruling == ruling})}"
+            for ruling in _COLOURS
+        ]
+        even = sorted(
+            end.keep.value
+            for end in ends
+            if (end.domain, end.price, end.wrong) == (domain, price, wrong)
+            and end.model in models
+            and end.keep.value is not None
+        )
+        if even:
+            parts.append(f"break-evens {even[0]:.0%} to {even[-1]:.0%}")
+        said.append(f"{domain}, price {price:g}, of {len(models)} models: {', '.join(parts)}.")
+    return f"Where a licence pays, by the share of triples kept. {' '.join(said)}"
 
 
 @figures.style()

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 from epistemic.logic.draws import Draws
-from epistemic.logic.graph import LABEL, TYPE, Graph
+from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.terms import Scale, value_of
 
 NEAREST = 8
@@ -127,7 +127,7 @@ def _near_numbers(graph: Graph, values: np.ndarray) -> Pairs:
 def _links(graph: Graph, single: Sequence[int]) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Links from subjects to the one value of a predicate, and all other links, both ways."""
     triples = graph.triples
-    skipped = np.isin(triples[:, 1], [graph.ids.get(TYPE, -1), graph.ids.get(LABEL, -1)])
+    skipped = np.isin(triples[:, 1], [graph.ids.get(TYPE, -1), *graph.naming])
     triples = triples[~skipped & graph.is_name[triples[:, 2]]]
     is_single = np.isin(triples[:, 1], single)
     size = len(graph.terms)

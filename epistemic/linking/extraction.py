@@ -3,7 +3,8 @@
 No template is turned round. Names are spotted first; what is left of the sentence is compared, as a
 row of words with slots, with how the domain asks and states each relation; the most like one gives
 the relation and which slot is the subject. Types of a relation's subjects and values settle which
-bearer of a shared name is meant. Where two readings remain, none is chosen.
+bearer of a shared name is meant. Where two readings remain, none is chosen. A main clause's claim
+is its sentence's, whatever a relative clause says beside it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _NEGATION = frozenset(_NEGATING_WORDS.split())
 _UNDENIED = re.compile(r"\bnot (?:false|wrong|incorrect|untrue)\b")
 # Not after an abbreviation such as "St.".
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[A-Z][a-z]\.)\s+|\n+")
+# What a sentence says beside its claim: of whom it isn't, "Unlike Oslo,", and ", which is none,".
+_ASIDE = re.compile(
+    r"^(?:unlike|in contrast to)\b[^,]*,(?:\s*wh\w+\b[^,]*,)?|,\s*wh\w+\b[^,]*,", re.I
+)
 # Least share of a wording's words with meaning that a sentence must have.
 _LEAST = 0.5
 # What a wording without such words, "Egypt is in Africa", is worth beside a verb that it lacks.
@@ -97,12 +102,18 @@ class Finder:
         """The claim of a text's first sentence that makes one."""
         best = Found(Status.NO_CLAIM, None, Stance.AFFIRMS, "no relation")
         for sentence in filter(None, map(str.strip, _SENTENCE.split(text))):
-            found = self._in_sentence(sentence)
+            found = self._beside_asides(sentence)
             if found.status is Status.LINKED:
                 return found
             if best.status is Status.NO_CLAIM:
                 best = found
         return best
+
+    def _beside_asides(self, sentence: str) -> Found:
+        """What a sentence claims where nothing that it says beside is meant; else all of it."""
+        main = _ASIDE.sub(" ", sentence).strip()
+        found = self._in_sentence(main) if main != sentence else None
+        return found if found and found.claim else self._in_sentence(sentence)
 
     def _in_sentence(self, sentence: str) -> Found:
         read = words_of(sentence)

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from epistemic.logic.graph import LABEL, TYPE, Graph, parse_triples
+from epistemic.logic.graph import LABELS, TYPE, Graph, parse_triples
 from epistemic.logic.terms import split_literal
 
 Tokens = tuple[str, ...]
@@ -19,10 +19,9 @@ Kind = Literal["thing", "number", "class"]
 
 ALIASES = (
     "http://www.w3.org/2004/02/skos/core#altLabel",
-    "http://www.w3.org/2004/02/skos/core#prefLabel",
     "http://schema.org/alternateName",
     "https://schema.org/alternateName",
-    "http://xmlns.com/foaf/0.1/name",
+    *LABELS[1:],
 )
 """Properties whose values are further names of their subject."""
 
@@ -192,7 +191,7 @@ def _things(graph: Graph) -> np.ndarray:
     """
     triples = graph.triples
     typed = triples[:, 1] == graph.ids.get(TYPE, -1)
-    naming = [graph.ids[name] for name in (LABEL, COMMENT, *ALIASES) if name in graph.ids]
+    naming = [graph.ids[name] for name in (LABELS[0], COMMENT, *ALIASES) if name in graph.ids]
     told = ~typed & ~np.isin(triples[:, 1], naming)
     spoken = np.unique(np.concatenate([triples[:, 0], triples[told, 2]]))
     other = np.union1d(triples[:, 1], triples[typed, 2])

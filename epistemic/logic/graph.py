@@ -30,6 +30,14 @@ from epistemic.logic.terms import (
 
 TYPE = str(RDF.type)
 LABEL = str(RDFS.label)
+LABELS = (
+    LABEL,
+    "http://www.w3.org/2004/02/skos/core#prefLabel",
+    "https://schema.org/name",
+    "http://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+)
+"""Properties that say what a thing is called, the one that wins first."""
 Name = TypeVar("Name")
 
 
@@ -122,15 +130,21 @@ class Graph:
 
     @property
     def labels(self) -> list[str]:
-        """What a reader calls each term: rdfs:label, else the IRI's last segment, else its text.
+        """What a reader calls each term: the first that it has of `LABELS`, else the IRI's last
+        segment, else its text.
 
-        Of several labels the one in the wanted language wins, then one without a language, then
-        the first in order of text.
+        Of several labels of one property the one in the wanted language wins, then one without a
+        language, then the first in order of text.
         """
         return self.label_source()
 
     def label(self, term: int) -> str:
         return self.labels[term]
+
+    @property
+    def naming(self) -> list[int]:
+        """Those of `LABELS` that the graph knows."""
+        return [self.ids[name] for name in LABELS if name in self.ids]
 
     @cached_property
     def shared_labels(self) -> dict[str, list[int]]:
@@ -174,9 +188,11 @@ def _read_labels(
 ) -> list[str]:
     """The label of each term, see `Graph.labels`."""
     labels = [plain_label(term) for term in terms]
-    rows = triples[triples[:, 1] == ids.get(LABEL, -1)].tolist()
-    for subject, label in best_labels(((s, terms[o]) for s, _, o in rows), language).items():
-        labels[subject] = label
+    for name in reversed([ids[name] for name in LABELS if name in ids]):
+        rows = triples[triples[:, 1] == name].tolist()
+        given = ((s, terms[o]) for s, _, o in rows if terms[o].startswith('"'))
+        for subject, label in best_labels(given, language).items():
+            labels[subject] = label
     return labels
 
 
@@ -242,7 +258,7 @@ def neighbourhood(graph: Graph, ids: Sequence[int], hops: int = 1) -> np.ndarray
     Types and labels don't count as links, or everything would be two hops from everything.
     """
     triples = graph.triples
-    link = ~np.isin(triples[:, 1], [graph.ids.get(TYPE, -1), graph.ids.get(LABEL, -1)])
+    link = ~np.isin(triples[:, 1], [graph.ids.get(TYPE, -1), *graph.naming])
     reached = np.asarray(ids)
     near = np.zeros(len(triples), bool)
     for _ in range(hops):

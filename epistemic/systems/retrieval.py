@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from epistemic.domain import Domain
-from epistemic.logic.graph import LABEL, TYPE, Graph
+from epistemic.logic.graph import LABELS, TYPE, Graph
 from epistemic.systems.base import Query
 
 Weights = Any
@@ -48,7 +48,7 @@ def corpus_of(domain: Domain, graph: Graph) -> list[str]:
     said = []
     for triple in graph.triples:
         subject, predicate, object_ = (graph.terms[i] for i in triple)
-        if predicate not in (TYPE, LABEL):
+        if predicate not in (TYPE, *LABELS):
             said.append(domain.sentence((subject, predicate, object_)))
     return said
 

@@ -107,6 +107,21 @@ def test_labels_prefer_the_language_then_none_then_the_name(file):
     assert english.label(english.ids["http://x/flowsInto"]) == "flowsInto"
 
 
+def test_other_properties_name_what_has_no_rdfs_label():
+    skos, foaf = "http://www.w3.org/2004/02/skos/core#prefLabel", "http://xmlns.com/foaf/0.1/name"
+    stated = [
+        ("http://x/q1", foaf, '"the Nile"'),
+        ("http://x/q1", skos, '"Nile"'),
+        ("http://x/q2", foaf, '"Po"'),
+        ("http://x/q3", foaf, "http://x/q2"),
+        ("http://x/q4", LABEL, '"Main"'),
+        ("http://x/q4", skos, '"Moenus"'),
+    ]
+    graph = Graph.from_triples(stated)
+    called = [graph.label(graph.ids[f"http://x/q{number}"]) for number in (1, 2, 3, 4)]
+    assert called == ["Nile", "Po", "q3", "Main"]
+
+
 def test_terms_of_one_label_are_reported():
     graph = Graph.from_triples(
         ("http://x/" + name, LABEL, '"Kingston"@en') for name in ("jamaica", "norfolk")

@@ -80,6 +80,10 @@ def test_words_of_a_text_by_hand():
         ("France's capital city is PARIS.", CAPITAL, Stance.AFFIRMS),
         ("No, Paris is not the capital of France.", CAPITAL, Stance.DENIES),
         ("It isn't true that the capital of France is Paris.", CAPITAL, Stance.DENIES),
+        ("Unlike Lyon, which isn't one, Paris is the capital of France.", CAPITAL, Stance.AFFIRMS),
+        ("Paris, which is not in Norway, is the capital of France.", CAPITAL, Stance.AFFIRMS),
+        ("Paris, which nobody denies, is the capital of France.", CAPITAL, Stance.AFFIRMS),
+        ("Paris, which is the capital of France, is old.", CAPITAL, Stance.AFFIRMS),
         ("It is not false that Paris is the capital of France.", CAPITAL, Stance.AFFIRMS),
         ("Paris is the capital of Norway.", ("norway", "capital", "paris"), Stance.AFFIRMS),
         ("Lyon lies in France.", ("lyon", "in", "france"), Stance.AFFIRMS),
@@ -131,7 +135,6 @@ def test_two_of_one_name_and_type_are_ambiguous_and_none_is_guessed():
         "The capital of France is Paris, not Lyon.",
         "Lyon is not the capital of France, it is Paris.",
         "Is the capital of France Paris or Lyon?",
-        "Paris, which is not in Norway, is the capital of France.",
     ],
 )
 def test_a_sentence_of_several_claims_is_not_taken_for_one(text):

@@ -56,7 +56,7 @@ def seen(tmp_path):
 def test_what_was_understood_is_said_and_nothing_is_written(seen):
     said = seen(24, "cards.per_type=6")
     for part in (
-        "4 things without an rdfs:label: called by the end of the IRI, such as c0",
+        "4 things without a label: called by the end of the IRI, such as c0",
         "24 blank nodes, which no sentence can name",
         "a person 24 nothing",
         "P0 is teacher of P1.",
