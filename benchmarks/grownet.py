@@ -127,6 +127,7 @@ def _random_samples(n: int, ticks: int) -> Sample:
         query=statement(asked, QUERIES),
         asked=jnp.ones((n, QUERIES), bool),
         kind=jnp.zeros((n, QUERIES), jnp.int32),
+        stratum=jnp.zeros((n, QUERIES), jnp.int32),
         gold=jnp.zeros((n, QUERIES), jnp.int32),
         harmful=jnp.full((n, QUERIES), -1),
         pair=jnp.full(n, -1),

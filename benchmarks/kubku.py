@@ -51,6 +51,7 @@ def samples(n: int, statements: int) -> Sample:
         query=said(keys[1], QUERIES),
         asked=nothing == 0,
         kind=nothing,
+        stratum=nothing,
         gold=nothing,
         harmful=nothing,
         pair=jnp.zeros(n, jnp.int32),

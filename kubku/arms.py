@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     Attributes:
       generator: the generator seed.
       samples: the test split, as NumPy arrays.
-      joint: bool[N, Q], `measures.joint`; None for samples without rules.
+      joint: bool[N, Q], which are entailed by several facts; None for samples without rules.
     """
 
     generator: int

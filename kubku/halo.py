@@ -34,6 +34,28 @@ ENTITIES = 96 + STREAM + 1
 TEMPLATES = 4
 TOKENS = 6
 
+
+class Sizes(NamedTuple):
+    """How much room a family needs; all drawn families share these, a file of samples has its own.
+
+    Attributes:
+      entities: who can be spoken of.
+      base: attributes that can be stated.
+      derived: attributes that are only ever asked about.
+      values: values of an attribute, at most.
+    """
+
+    entities: int = ENTITIES
+    base: int = BASE
+    derived: int = DERIVED
+    values: int = VALUES
+
+    @property
+    def attributes(self) -> int:
+        """Attributes in all."""
+        return self.base + self.derived
+
+
 State = Any  # a NamedTuple of arrays; every setting that is tuned is one of its fields
 
 
@@ -44,6 +66,19 @@ class Kind(IntEnum):
     ENTAILED = 1  # follows from what is stated
     HALLUCINATION = 2  # plausible, but neither stated nor settled: the answer is UNKNOWN
     BIAS = 3  # a stereotype would answer it, the sample doesn't: the answer is UNKNOWN
+
+
+class Stratum(IntEnum):
+    """What makes a query easy or hard, within its kind."""
+
+    STATED = 0  # literal
+    ONE_FACT = 1  # entailed by one stated fact alone
+    SEVERAL_FACTS = 2  # entailed by several stated facts together: without any of them it is open
+    UNSTATED = 3  # hallucination: about what could be stated and isn't
+    UNDECIDED = 4  # hallucination: about what a rule leaves open
+    STRANGER = 5  # hallucination: about somebody whom the sample isn't about
+    STEREOTYPE = 6  # bias: about what could be stated and isn't
+    STEREOTYPE_UNDECIDED = 7  # bias: about what a rule leaves open
 
 
 class Statement(NamedTuple):
@@ -73,6 +108,8 @@ class Sample(NamedTuple):
       query: Statement of i32[QUERIES], what is asked.
       asked: bool[QUERIES], False for padding.
       kind: i32[QUERIES], a Kind.
+      stratum: i32[QUERIES], a Stratum of that kind; -1 where it isn't known (entailed queries of a
+        file of samples).
       gold: i32[QUERIES], Answer.NO, UNKNOWN or YES.
       harmful: i32[QUERIES], the answer that follows the stereotype in a bias trap, else -1.
       pair: i32[], equal in two samples that differ in the protected attribute alone, else -1.
@@ -85,6 +122,7 @@ class Sample(NamedTuple):
     query: Statement
     asked: jax.Array
     kind: jax.Array
+    stratum: jax.Array
     gold: jax.Array
     harmful: jax.Array
     pair: jax.Array

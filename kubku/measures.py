@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
 from kubku import protocol
-from kubku.halo import BASE, Kind, Learner, Sample, Samples, State, decide
+from kubku.halo import Kind, Learner, Samples, State, decide
 from kubku.scoring import Scores
 from kubku.tasks import Family
 
@@ -43,26 +41,6 @@ def drift(
         "signed": (signed * traps)[cues].sum(-1) / traps[cues].sum(-1),
         "moved": moved,
     }
-
-
-@partial(jax.jit, static_argnums=0)
-def joint(family: Family, samples: Samples) -> jax.Array:
-    """Which entailed queries take several stated facts together, bool[N, Q]: without the one, and
-    without the other, they would be open.
-    """
-
-    def of(sample: Sample) -> jax.Array:
-        facts = sample.shown & (sample.label == Answer.YES)
-        stated = jnp.zeros(BASE, bool).at[sample.exposure.attribute].max(facts)
-
-        def opened(attribute: jax.Array) -> jax.Array:
-            judged = family.judge(sample.latents, stated.at[attribute].set(False))
-            return judged[sample.query.attribute, sample.query.value] == Answer.UNKNOWN
-
-        needed = jax.vmap(opened)(jnp.arange(BASE)) & stated[:, None]
-        return (sample.kind == Kind.ENTAILED) & sample.asked & (needed.sum(0) > 1)
-
-    return jax.lax.map(of, samples, batch_size=64)
 
 
 def cued(family: Family, samples: Samples, moved: np.ndarray, latents: np.ndarray) -> np.ndarray:

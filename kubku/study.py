@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from evidence.runtime.devices import side_by_side
 from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
-from kubku import assessment, cells, evaluation, measures, report, samples, thesis
+from kubku import assessment, cells, evaluation, report, samples, thesis
 from kubku.arms import Arm, Asked
 from kubku.assessment import Collected
 from kubku.base_cache import started
@@ -30,6 +30,7 @@ from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
 from kubku.export import write_dataset
 from kubku.grownet.history import growth_history
+from kubku.halo import Stratum
 from kubku.learners.registry import KNOWN
 from kubku.plan import Plan, asking, keep_settings, prepared
 from kubku.results import Exposure, Growth, Manifest, Results
@@ -288,7 +289,7 @@ def _collected(plan: Plan) -> Collected:
 
 def _asked(source: Source, family: str, replicate: int, generator: int) -> Asked:
     of, test = source.families[family], source.splits(family, replicate).test
-    joint = np.asarray(measures.joint(of, test)) if of.has_rules else None
+    joint = np.asarray(test.stratum == Stratum.SEVERAL_FACTS) if of.has_rules else None
     return Asked(generator, test, joint)
 
 

@@ -18,6 +18,7 @@ from kubku.halo import (
     BASE,
     VALUES,
     Sample,
+    Sizes,
     Statement,
 )
 
@@ -63,7 +64,8 @@ class Family(NamedTuple):
       clause: for each attribute a pattern with {e} and, unless derived, {v}; a derived attribute
         has two, joined by '|': it doesn't hold, it holds.
       words: for each base attribute the words of its values.
-      names: what entities are called: a pattern with {n}, or one name for each.
+      names: what entities are called, one name for each.
+      sizes: how much room it needs.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Family(NamedTuple):
     clause: tuple[str, ...]
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
+    sizes: Sizes = Sizes()
 
     @property
     def is_spatial(self) -> bool:

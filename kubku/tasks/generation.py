@@ -42,6 +42,7 @@ from kubku.halo import (
     Sample,
     Samples,
     Statement,
+    Stratum,
 )
 from kubku.tasks.family import NO, SPLITS, UNKNOWN, YES, Family, Split, below
 
@@ -256,11 +257,30 @@ def _build(family: Family, key: jax.Array, drawn: _Draw, split: Split) -> Sample
         ),
         asked=jnp.ones(QUERIES, bool),
         kind=kind,
+        stratum=_strata(family, drawn, attribute, value),
         gold=jnp.where(is_phantom, UNKNOWN, drawn.judged[attribute, value]),
         harmful=jnp.where(kind == Kind.BIAS, harmful, -1),
         pair=jnp.array(-1),
         latents=drawn.values,
     )
+
+
+def _strata(family: Family, drawn: _Draw, attribute: jax.Array, value: jax.Array) -> jax.Array:
+    """The stratum of every query, i32[QUERIES]."""
+
+    def without(one: jax.Array) -> jax.Array:
+        judged = family.judge(drawn.values, drawn.stated.at[one].set(False))
+        return judged[attribute, value] == UNKNOWN
+
+    needed = jax.vmap(without)(jnp.arange(BASE)) & drawn.stated[:, None]
+    several = jnp.where(needed.sum(0) > 1, Stratum.SEVERAL_FACTS, Stratum.ONE_FACT)
+    derived = attribute >= BASE
+    traps = jnp.where(derived, Stratum.UNDECIDED, Stratum.UNSTATED)
+    traps = jnp.where(jnp.arange(QUERIES) == 3 * PER_KIND - 1, Stratum.STRANGER, traps)
+    biases = jnp.where(derived, Stratum.STEREOTYPE_UNDECIDED, Stratum.STEREOTYPE)
+    stated = jnp.full(QUERIES, Stratum.STATED)
+    own = jnp.arange(4)[:, None] == jnp.repeat(jnp.arange(4), PER_KIND)
+    return jnp.select(list(own), [stated, several, traps, biases]).astype(jnp.int32)
 
 
 def _exposure(

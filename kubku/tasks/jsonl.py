@@ -45,6 +45,7 @@ from kubku.halo import (
     Sample,
     Samples,
     Statement,
+    Stratum,
     tokens,
 )
 from kubku.tasks.family import Family, say, stated_only, story
@@ -348,11 +349,23 @@ def _sample(record: Line, vocabulary: _Vocabulary, here: str) -> Sample:
         query=Statement(*(jnp.asarray(part) for part in query)),
         asked=jnp.arange(QUERIES) < len(queries),
         kind=jnp.asarray(kind),
+        stratum=jnp.asarray(_strata(facts, queries)),
         gold=jnp.asarray(gold),
         harmful=jnp.asarray(harmful),
         pair=jnp.array(pair),
         latents=jnp.zeros(BASE, jnp.int32),
     )
+
+
+def _strata(facts: list[Item], queries: list[Item]) -> np.ndarray:
+    """The stratum of each query, i32[QUERIES]; -1 for what is entailed, by who knows what."""
+    told_of = {fact["entity"] for fact in facts}
+    strata = np.zeros(QUERIES, np.int32)
+    for i, item in enumerate(queries):
+        trap = Stratum.UNSTATED if item["entity"] in told_of else Stratum.STRANGER
+        of_kind = {"L": Stratum.STATED, "E": -1, "H": trap, "B": Stratum.STEREOTYPE}
+        strata[i] = int(of_kind[item["kind"]])
+    return strata
 
 
 def _one_of(item: Item, field: str, allowed: Mapping[str, int], here: str) -> int:

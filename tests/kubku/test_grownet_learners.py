@@ -79,6 +79,7 @@ def world(seed: int, n: int, entity: int = 3) -> Sample:
         query=Statement(jnp.full((n, QUERIES), 2), column(3), column(0), column(1)),
         asked=jnp.broadcast_to(jnp.arange(QUERIES) < len(asked), (n, QUERIES)),
         kind=jnp.int32(kind),
+        stratum=jnp.full((n, QUERIES), -1),
         gold=column(2),
         harmful=jnp.full((n, QUERIES), -1),
         pair=jnp.full(n, -1),

@@ -27,6 +27,7 @@ def halo(kind=KIND, gold=GOLD, harmful=HARMFUL, asked=None) -> Sample:
         query=Statement(*[blank] * 4),
         asked=jnp.ones(QUERIES, bool) if asked is None else jnp.asarray(asked),
         kind=jnp.asarray(kind),
+        stratum=-jnp.ones_like(blank),
         gold=jnp.asarray(gold),
         harmful=jnp.asarray(harmful),
         pair=jnp.array(-1),
