@@ -16,8 +16,8 @@ from kubku import cells, protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
 from kubku.grownet.two_layer import grownet_two_layer
+from kubku.parts import Tuned
 from kubku.plan import prepared
-from kubku.results import Tuned
 from kubku.tasks import FAMILIES, generate
 
 
