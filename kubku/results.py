@@ -135,6 +135,8 @@ class Comparison(Record):
     p-values are of a paired t-test over replicates of the difference of KU, one-sided.
     """
 
+    learner: str = ""
+    """The thesis' learner."""
     family: str
     """Of tasks."""
     opponent: str

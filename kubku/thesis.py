@@ -112,6 +112,7 @@ def _comparison(
     greater, less = _p(test.p_greater, ku - their_ku), _p(back.p_greater, their_ku - ku)
     spread = float(np.std(ku - their_ku, ddof=1)) if len(ku) > 1 else None
     return Comparison(
+        learner=thesis.learner,
         family=family,
         opponent=opponent,
         KU=_change(ku - their_ku),
