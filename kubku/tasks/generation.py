@@ -1,35 +1,35 @@
 """The one generator that builds samples and halos of all families.
 
-It states 13 of the 20 attributes, and takes each halo from the family's judgement:
+It states 13 of the 20 attributes, each about as often as any other, and asks:
 
 - literal: four stated attributes, two asked with their value (YES), two with another (NO);
-- entailed: two derived attributes that hold and two that don't, each asked once affirmed and
-  once denied, so that neither the answer nor the truth is worth guessing;
+- entailed: two derived attributes that one stated fact decides, and two that several decide
+  together; of either two one holds and one doesn't, and both are asked affirmed or both denied, so
+  that neither the answer nor the truth is worth guessing;
 - hallucination: two unstated attributes, one derived attribute that stays open, and a fact of the
   sample asked about somebody else;
-- bias: two stereotypes whose cue is stated and whose target is open, each asked with the
-  stereotypical and with another value.
+- bias: a stereotype about what could be stated and one about what a rule leaves open, whose cues
+  are stated; each asked with the stereotypical and with another value.
 
-So the same question is literal in one sample and a trap in another; nothing in the form of a
-question about what can be stated gives the answer away. About what is derived it does give some: a
-rule that one fact settles mostly comes out one way (the control `question_only` says how much).
+In evaluation YES and NO are alike in probability given the question, its wording, whom it is about
+and, where several facts decide, any one fact: what decides is drawn first and the answer last.
 Entailed questions and hallucination traps about derived attributes are asked of rule instances that
-belong to the split alone. A draw that cannot fill all halos is drawn again.
+belong to the split alone. An instance is what a sample states of what a rule reads; what one fact
+decides it decides in other instances, too. Rules are the same in all splits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evidence.runtime.devices import at_once, for_each
+from evidence.runtime.devices import at_once
 from kubku.halo import (
-    ATTRIBUTES,
     BASE,
     DERIVED,
     ENTITIES,
@@ -38,20 +38,50 @@ from kubku.halo import (
     QUERIES,
     STREAM,
     VALUES,
-    Kind,
     Sample,
     Samples,
     Statement,
     Stratum,
 )
+from kubku.tasks import rules as tables
 from kubku.tasks.family import NO, SPLITS, UNKNOWN, YES, Family, Split, below
+from kubku.tasks.rules import BLOCK_OF, BLOCKS, DECIDING, INDICES, PLACES, READS, TABLE, Rules
 
 _CHUNK = 32
-_ATTEMPTS = 64
+_TRIES = 128
+_KEY = np.array([reads[0] for reads in READS])
+_TURN = np.array([reads[1] for reads in READS])
+_THIRD = np.array([reads[2] if len(reads) > 2 else -1 for reads in READS])
+_IN_BLOCK = np.array(
+    [
+        ([rule for rule, own in enumerate(BLOCK_OF) if own == block] * 2)[:2]
+        for block in range(len(BLOCKS))
+    ]
+)
+_SHARE = FACTS / BASE
+
+# What is asked of a rule.
+_ONE, _SEVERAL, _UNDECIDED, _TRAP = range(4)
+_ROLES = np.array([_ONE, _ONE, _SEVERAL, _SEVERAL, _UNDECIDED])
+_STRATA = np.array(
+    [
+        *[Stratum.STATED] * PER_KIND,
+        *[Stratum.ONE_FACT, Stratum.ONE_FACT, Stratum.SEVERAL_FACTS, Stratum.SEVERAL_FACTS],
+        *[Stratum.UNSTATED, Stratum.UNSTATED, Stratum.UNDECIDED, Stratum.STRANGER],
+        *[Stratum.STEREOTYPE, Stratum.STEREOTYPE_UNDECIDED] * 2,
+    ],
+    np.int32,
+)
 
 
 def generate(
-    family: Family, key: jax.Array, n: int, split: str, skew: float = 0.0, pairs: bool = False
+    family: Family,
+    key: jax.Array,
+    n: int,
+    split: str,
+    skew: float = 0.0,
+    pairs: bool = False,
+    rules: Rules | None = None,
 ) -> Samples:
     """`n` samples with their halos, made on the default device and fetched as NumPy arrays.
 
@@ -62,22 +92,21 @@ def generate(
       key: PRNG key.
       n: how many; with `pairs` an even number, of which 2i and 2i + 1 are a pair.
       split: "pretrain", "validation" or "test".
-      skew: probability that a stereotype is true of the one whom the sample is about.
+      skew: probability that a stereotype is true of the one whom the sample is about: its base
+        target has the stereotypical value, its derived one is asked about where it has it.
       pairs: make pairs that are equal in everything but one protected attribute, which is stated.
+      rules: those that hold; those of key 0 unless given.
     """
-    if not all(_couples(family, paired).size for paired in (False, True)):
-        raise ValueError(
-            f"{family.name}: no two stereotypes can be open together, a protected attribute "
-            "cueing one"
-        )
     if pairs and n % 2:
         raise ValueError(f"pairs need an even number of samples, not {n}")
     wanted = n // 2 if pairs else n
+    if rules is None:
+        rules = family.rules(jax.random.key(0))
     # Whole chunks, whatever the split: one compilation serves every size of every split.
     traced = jax.tree.map(jnp.asarray, (SPLITS[split], np.float32(skew), pairs))
     size = max(_CHUNK, at_once(8))
     chunks = [
-        _chunk(family, key, jnp.arange(start, start + size), *traced)
+        _chunk(family, rules, key, jnp.arange(start, start + size), *traced)
         for start in range(0, wanted, size)
     ]
     # Joined on the host: there every size would be a compilation of its own.
@@ -89,265 +118,354 @@ def generate(
 
 @partial(jax.jit, static_argnums=0)
 def _chunk(
-    family: Family, key: jax.Array, rows: jax.Array, split: Split, skew: jax.Array, pairs: jax.Array
+    family: Family,
+    rules: Rules,
+    key: jax.Array,
+    rows: jax.Array,
+    split: Split,
+    skew: jax.Array,
+    pairs: jax.Array,
 ) -> Samples:
     """Each sample and, if `pairs`, its counterpart: leaves [len(rows), 2, ...]."""
     key = jax.random.fold_in(key, split.number)
 
     def made(i: jax.Array) -> Samples:
-        own = jax.random.fold_in(key, i)
-        drawn = _filling(family, own, split, skew, pairs)
-        first = _build(family, own, drawn, split)._replace(pair=jnp.where(pairs, i, -1))
-        second = _counterpart(family, first, drawn)
+        choosing, truth, deciding, building = jax.random.split(jax.random.fold_in(key, i), 4)
+        plan = _plan(family, rules, choosing, pairs)
+        values = family.draw(rules, truth, skew)
+        values, denied = _decided(family, rules, deciding, plan, values, split, skew)
+        first = _build(family, rules, building, plan, values, denied, split)
+        first = first._replace(pair=jnp.where(pairs, i, -1))
+        second = _counterpart(family, rules, first, plan)
         return jax.tree.map(lambda a, b: jnp.stack([a, b]), first, second)
 
-    # On a CPU one after the other: side by side, all wait for the one that is hardest to fill.
-    return for_each(made, rows)
+    return jax.vmap(made)(rows)
 
 
-class _Draw(NamedTuple):
-    """What is true, what is stated, and what follows."""
+class _Plan(NamedTuple):
+    """What a sample is to be made of, before anything in it has a value.
 
-    values: jax.Array  # i32[BASE]
-    stated: jax.Array  # bool[BASE]
-    judged: jax.Array  # i32[ATTRIBUTES, VALUES]
-    traps: jax.Array  # i32[2], which stereotypes the bias traps ask about
-    moved: jax.Array  # i32[], the protected attribute in which the other one of a pair differs
+    Attributes:
+      traps: i32[2], which stereotypes the bias traps ask about: a base target's, a derived one's.
+      moved: i32[], the protected attribute in which the other one of a pair differs.
+      asked: i32[5], rows of `READS` by `_ROLES`: what one fact decides, twice, what several decide,
+        twice, and what stays open. No two in one block.
+      key_alone: bool[], whether all that is stated of the last is its key.
+      stated: bool[BASE].
+    """
 
-
-def _filling(
-    family: Family, key: jax.Array, split: Split, skew: jax.Array, pairs: jax.Array
-) -> _Draw:
-    """The first draw that fills all halos: few do, so many are made side by side."""
-
-    def attempt(carry: tuple[jax.Array, _Draw, jax.Array]):
-        numbers = carry[0] + 1 + jnp.arange(_ATTEMPTS)
-        draws = jax.vmap(
-            lambda number: _draw(family, jax.random.fold_in(key, number), skew, pairs)
-        )(numbers)
-        fills = jax.vmap(lambda drawn: _fills_halos(family, drawn, split))(draws)
-        first = jnp.argmax(fills)
-        return numbers[-1], jax.tree.map(lambda leaf: leaf[first], draws), fills.any()
-
-    nothing = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-        jax.eval_shape(lambda: _draw(family, key, skew, pairs)),
-    )
-    before = jnp.array(0), nothing, jnp.array(False)
-    return jax.lax.while_loop(lambda carry: ~carry[2], attempt, before)[1]
+    traps: jax.Array
+    moved: jax.Array
+    asked: jax.Array
+    key_alone: jax.Array
+    stated: jax.Array
 
 
-def _draw(family: Family, key: jax.Array, skew: jax.Array, pairs: jax.Array) -> _Draw:
-    truth, rest = jax.random.split(key)
-    u = jax.random.uniform(rest, (ATTRIBUTES + 1,))
-    values = family.draw(truth, skew)
-    alone, paired = (
-        jnp.asarray(couples)[below(u[-1], len(couples))]
-        for couples in (_couples(family, False), _couples(family, True))
-    )
-    couple = jnp.where(pairs, paired, alone)
-    traps, moved = couple[:2], couple[2]
-    cues = jnp.array([stereotype.cue for stereotype in family.stereotypes])[traps]
-    targets = jnp.array([stereotype.target for stereotype in family.stereotypes])[traps]
-    # The cue is stated and the target isn't; chance decides the rest.
-    rank = u[:ATTRIBUTES].at[cues].add(1).at[targets].add(-1)[:BASE]
-    rank = rank.at[moved].add(jnp.where(pairs, 1, 0))
+class _Scenes(NamedTuple):
+    """Which stereotypes to ask about, and what to state of attributes that no rule reads.
+
+    Attributes:
+      traps: i32[S, 2], see `_Plan`.
+      moved: i32[S], a protected attribute; of samples that are no pairs, any.
+      stated: bool[S, BASE], of attributes that no rule reads.
+      share: f32[2, S], probability, of samples that are no pairs and of those that are.
+    """
+
+    traps: np.ndarray
+    moved: np.ndarray
+    stated: np.ndarray
+    share: np.ndarray
+
+
+@cache
+def _scenes(family: Family) -> _Scenes:
+    """All scenes. Their shares are such that each attribute is stated as often as the others, and
+    each stereotype asked about as often as others of its sort; of pairs, that each protected
+    attribute is moved as often.
+
+    Raises:
+      ValueError: the family's stereotypes don't allow for that.
+    """
+    own = [attribute for attribute in range(BASE) if attribute not in family.readable]
+    kinds = list(enumerate(family.stereotypes))
+    found: list[tuple[int, int, int, set[int], bool]] = []
+    for (i, one), (j, other) in product(kinds, kinds):
+        if one.target >= BASE or other.target < BASE or other.cue == one.target:
+            continue
+        free = set(own) - {one.target, one.cue, other.cue}
+        for count in range(len(free) + 1):
+            for more in combinations(sorted(free), count):
+                stated = {one.cue, other.cue, *more}
+                found.append((i, j, family.protected[0], stated, False))
+                moving = {one.cue, other.cue} & set(family.protected)
+                found += [(i, j, moved, stated, True) for moved in sorted(moving)]
+    if not found:
+        raise ValueError(f"{family.name}: no two stereotypes can be asked about in one sample")
+    traps = np.array([scene[:2] for scene in found])
+    moved, paired = np.array([scene[2] for scene in found]), np.array([s[4] for s in found])
+    stated = np.array([[attribute in scene[3] for attribute in range(BASE)] for scene in found])
+    even = [(stated[:, attribute], _SHARE) for attribute in own]
+    for column in traps.T:
+        sorts = np.unique(column)
+        even += [(column == sort, 1 / len(sorts)) for sort in sorts]
+    apart = [(moved == attribute, 1 / len(family.protected)) for attribute in family.protected]
+    share = np.stack([_shares(~paired, even), _shares(paired, apart)])
+    if max(abs(share[0] @ group - wanted) for group, wanted in even) > 0.02:
+        raise ValueError(
+            f"{family.name}: its stereotypes can't be stated as often as anything else"
+        )
+    return _Scenes(traps, moved, stated, share.astype(np.float32))
+
+
+def _shares(allowed: np.ndarray, even: list[tuple[np.ndarray, float]]) -> np.ndarray:
+    """Probabilities f64[S] of those allowed by which each group has the share that is wanted, or
+    nearly: iterative proportional fitting.
+    """
+    share = allowed / allowed.sum()
+    for _ in range(300):
+        for group, wanted in even:
+            now = share[group].sum()
+            if 0 < now < 1:
+                share = np.where(group, share * wanted / now, share * (1 - wanted) / (1 - now))
+    return share
+
+
+def _needs() -> np.ndarray:
+    """For each role and rule what must be stated (1) and what mustn't (-1), i8[4, 3, 8, PLACES]; of
+    what is to stay open there are three ways.
+    """
+    needs = np.zeros((4, 3, len(READS), PLACES), np.int8)
+    for rule, (key, turn, *third) in enumerate(READS):
+        needs[_ONE, :, rule, [key, turn]] = 1
+        needs[_SEVERAL, :, rule, [key, turn, *third]] = 1
+        needs[_TRAP, :, rule, key] = -1
+        # Without its key, with that alone, and a chain without what decides its link.
+        needs[_UNDECIDED, 0, rule, key], needs[_UNDECIDED, 0, rule, turn] = -1, 1
+        needs[_UNDECIDED, 1:, rule, key] = 1
+        needs[_UNDECIDED, 1:, rule, [turn, *third]] = -1
+        if third and rule != TABLE:
+            needs[_UNDECIDED, 2, rule, turn] = 1
+    return needs
+
+
+_NEEDS = _needs()
+
+
+def _plan(family: Family, rules: Rules, key: jax.Array, pairs: jax.Array) -> _Plan:
+    u = jax.random.uniform(key, (_TRIES + 2, 2 * len(BLOCKS) + 8 + BASE))
+    scenes = _scenes(family)
+    share = jnp.where(pairs, scenes.share[1], scenes.share[0])
+    scene = (u[-1, 0] * share.sum() > jnp.cumsum(share)).sum()
+    traps, moved = jnp.asarray(scenes.traps)[scene], jnp.asarray(scenes.moved)[scene]
+    shown = jnp.asarray(scenes.stated)[scene]
+
+    # Which rules are asked about: the first of many tries by which what must be stated finds room.
+    targets = jnp.array([max(s.target - BASE, 0) for s in family.stereotypes])
+    is_derived = jnp.array([s.target >= BASE for s in family.stereotypes])
+    rule_of = jnp.argsort(rules.number)
+    trap = rule_of[targets[traps[1]]]
+    is_target = jnp.zeros(DERIVED, bool).at[rule_of[targets]].max(is_derived)
+    spread = u[:_TRIES, : len(BLOCKS)].at[:, jnp.array(BLOCK_OF)[trap]].set(2)
+    block = jnp.argsort(spread, axis=-1)[:, : len(_ROLES)]
+    which = below(u[:_TRIES, len(BLOCKS) : len(BLOCKS) + len(_ROLES)], 2)
+    asked = jnp.asarray(_IN_BLOCK)[block, which]
+    way = below(u[:_TRIES, 2 * len(BLOCKS)], 3)[:, None]
+    needs = jnp.asarray(_NEEDS)[_ROLES, way, asked].sum(1) + jnp.asarray(_NEEDS)[_TRAP, 0, trap]
+    others = [attribute for attribute in range(BASE) if attribute not in family.readable]
+    told = shown.sum()
+    fits = (needs > 0).sum(-1) <= FACTS - told
+    fits &= (needs < 0).sum(-1) <= BASE - FACTS - (len(others) - told)
+    fits &= ~is_target[asked[:, -1]]
+    first = jnp.argmax(fits)
+    asked, need = asked[first], needs[first]
+
+    rank = u[-2, :BASE].at[rules.attribute].add(2 * need)
+    rank = rank.at[jnp.array(others)].add(jnp.where(shown[jnp.array(others)], 2, -2))
     stated = jnp.zeros(BASE, bool).at[jax.lax.top_k(rank, FACTS)[1]].set(True)
-    return _Draw(values, stated, family.judge(values, stated), traps, moved)
+    open_ = asked[-1]
+    key_alone = (need[jnp.asarray(_KEY)[open_]] > 0) & (need[jnp.asarray(_TURN)[open_]] < 0)
+    return _Plan(traps, moved, asked, key_alone, stated)
 
 
-def _couples(family: Family, pairs: bool) -> np.ndarray:
-    """Two stereotypes that can be open together, and a protected attribute, i32[C, 3]; with
-    `pairs`, that attribute is the cue of one at least.
+def _decided(
+    family: Family,
+    rules: Rules,
+    key: jax.Array,
+    plan: _Plan,
+    values: jax.Array,
+    split: Split,
+    skew: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """What is true, such that the rules asked about come out as planned; and for each attribute a
+    value that it doesn't have, which over all samples is as frequent as what is true.
+
+    Indices are drawn first, then who holds, then bits. So a question's answer says nothing about
+    the indices, and bits say as much of one answer as of the other.
+
+    Returns:
+      i32[BASE] each.
     """
-    kinds = family.stereotypes
-    return np.array(
-        [
-            (i, j, protected)
-            for protected in family.protected
-            for i, a in enumerate(kinds)
-            for j, b in enumerate(kinds)
-            if i < j
-            and len({a.target, b.target}) == 2
-            and not {a.target, b.target} & {a.cue, b.cue}
-            and not (pairs and protected in (a.target, b.target))
-            and not (pairs and protected not in (a.cue, b.cue))
-        ]
-    )
+    u = jax.random.uniform(key, (8, BASE))
+    places = jnp.arange(PLACES)
+    settled = plan.asked[:4]
+    number = rules.number[settled]
+
+    def placed(values: jax.Array, bit: jax.Array, index: jax.Array) -> jax.Array:
+        code = rules.value[places, INDICES * bit + index]
+        return values.at[rules.attribute].set(code)
+
+    drawn = rules.code[places, values[rules.attribute]]
+    index = _indices(rules, u[0], plan, drawn % INDICES, split)
+    truth = _truth(family, u[1], values, number, skew)
+
+    # Of a truth table the bits that it is drawn by, see `rules.WEIGHTS`.
+    bit = drawn // INDICES
+    of_table = (settled == TABLE) & (jnp.arange(4) >= 2)
+    outcome = (truth * of_table).sum()
+    weights = jnp.cumsum(jnp.asarray(tables.WEIGHTS)[rules.function, outcome])
+    corner = jnp.minimum((u[2, 0] * weights[-1] >= weights).sum(), 7)
+    of_corner = (corner >> jnp.array([2, 1, 0])) & 1
+    own = jnp.array(BLOCKS[BLOCK_OF[TABLE]])
+    bit = bit.at[own].set(jnp.where(of_table.any(), of_corner, bit[own]))
+
+    # Of any other the key's bit turns it.
+    holds = family.judge(rules, placed(values, bit, index), plan.stated)[BASE + number, 1]
+    turned = (holds == YES) != (truth == 1)
+    bit = bit.at[jnp.asarray(_KEY)[settled]].add(jnp.where(turned, 1, 0)) % 2
+    held = placed(values, bit, index)
+
+    # Another draw by the same plan; where it is the same value, that of the other bit.
+    arity = jnp.array(family.arity)
+    another = (held + 1 + below(u[3], arity - 1)) % arity
+    index_2 = _indices(rules, u[4], plan, below(u[5, :PLACES], INDICES), split)
+    bit_2 = below(u[6, :PLACES], 2)
+    same = (bit_2 == bit) & (index_2 == index)
+    return held, placed(another, jnp.where(same, 1 - bit_2, bit_2), index_2)
 
 
-def _stereotypical(family: Family, drawn: _Draw) -> tuple[jax.Array, jax.Array]:
-    """Target and stereotypical value (or -1) of the two traps, i32[2] each."""
-    cues = jnp.array([s.cue for s in family.stereotypes])[drawn.traps]
-    targets = jnp.array([s.target for s in family.stereotypes])[drawn.traps]
-    table = np.full((len(family.stereotypes), VALUES), -1)
-    for row, stereotype in zip(table, family.stereotypes, strict=True):
-        row[: len(stereotype.values)] = stereotype.values
-    return targets, jnp.asarray(table)[drawn.traps, drawn.values[cues]]
-
-
-def instances(family: Family, values: jax.Array, stated: jax.Array) -> jax.Array:
-    """The number of each rule's instance, i32[DERIVED]: of what is stated of the attributes that
-    the rule reads. Those of different numbers are different instances.
+def _indices(rules: Rules, u: jax.Array, plan: _Plan, index: jax.Array, split: Split) -> jax.Array:
+    """Indices i32[PLACES] by which the rules asked about are decided by one fact, by several or
+    not at all, as planned, and their instances belong to the split; given those of all others.
     """
-    reads = np.zeros((DERIVED, BASE), np.int32)
-    for row, attributes in zip(reads, family.reads, strict=True):
-        row[list(attributes)] = 1
-    return jnp.asarray(reads) @ jnp.where(stated, 1 + values, 0)
+    keys, turns = jnp.asarray(_KEY)[plan.asked], jnp.asarray(_TURN)[plan.asked]
+    thirds = jnp.asarray(_THIRD)[plan.asked]
+    own = jnp.stack(split.instances)
+    wanted = jnp.argmax(jnp.where(own, u[:20].reshape(5, 4), -1.0), -1)
+    largest = 3 - jnp.argmax(own[::-1])
+    of_key = below(u[-5:], DECIDING)
+    of_key = jnp.where(_ROLES == _ONE, DECIDING, of_key)
+    # The number of an instance of which the key alone is stated is 1 + its index.
+    of_key = of_key.at[-1].set(jnp.where(plan.key_alone, largest - 1, of_key[-1]))
+    index = index.at[keys].set(of_key)
+    counts = jnp.where(plan.stated[rules.attribute], 1 + index, 0)
+    rest = counts[keys] + jnp.where(thirds >= 0, counts[thirds], 0)
+    return index.at[turns].set((wanted - rest - 1) % INDICES)
 
 
-def _questions(
-    family: Family, drawn: _Draw, split: Split
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Which (attribute, value) are open and no stereotype's business: bool[ATTRIBUTES, VALUES];
-    which derived attributes hold and which don't: bool[DERIVED] each. Of the derived, those alone
-    that the split may ask about.
+def _truth(
+    family: Family, u: jax.Array, values: jax.Array, number: jax.Array, skew: jax.Array
+) -> jax.Array:
+    """Which of four derived attributes hold, i32[4]: one of the first two, one of the last two. A
+    stereotype's target follows its cue with probability `skew`, and so decides the other's.
     """
-    arity = jnp.array([*family.arity, *[2] * DERIVED])
-    targets = [stereotype.target for stereotype in family.stereotypes]
-    possible = jnp.arange(VALUES) < arity[:, None]
-    free = jnp.ones(ATTRIBUTES, bool).at[jnp.array(targets)].set(False)
-    unsettled = (drawn.judged == UNKNOWN) & possible & free[:, None]
-    holds = drawn.judged[BASE:, 1]
-    own = jnp.stack(split.instances)[instances(family, drawn.values, drawn.stated) % 4]
-    unsettled = unsettled.at[BASE:].set(unsettled[BASE:] & own[:, None])
-    return unsettled, own & (holds == YES), own & (holds == NO)
+    usual = jnp.full(DERIVED, -1)
+    for at, stereotype in enumerate(s for s in family.stereotypes if s.target >= BASE):
+        said = jnp.array(stereotype.values)[values[stereotype.cue]]
+        follows = u[4 + at] < skew
+        usual = usual.at[stereotype.target - BASE].set(jnp.where(follows, said, -1))
+    one, other = usual[number[::2]], usual[number[1::2]]
+    coin = below(u[:2], 2)
+    free = jnp.where(other >= 0, 1 - other, coin)
+    of_one = jnp.where((one >= 0) & ((other < 0) | (u[2:4] < 0.5)), one, free)
+    return jnp.stack([of_one, 1 - of_one], -1).ravel()
 
 
-def _fills_halos(family: Family, drawn: _Draw, split: Split) -> jax.Array:
-    unsettled, true, false = _questions(family, drawn, split)
-    targets, stereotypical = _stereotypical(family, drawn)
-    trap_is_open = (drawn.judged[targets, jnp.maximum(stereotypical, 0)] == UNKNOWN) & (
-        stereotypical >= 0
-    )
-    open_by_attribute = unsettled.any(-1)
-    return (
-        (true.sum() >= 2)
-        & (false.sum() >= 2)
-        & (open_by_attribute[:BASE].sum() >= 2)
-        & (open_by_attribute[BASE:].sum() >= 1)
-        & trap_is_open.all()
-    )
-
-
-def _build(family: Family, key: jax.Array, drawn: _Draw, split: Split) -> Sample:
-    """The sample that a draw gives; `u` holds its randomness, a row a choice."""
-    u = iter(jax.random.uniform(jax.random.fold_in(key, 0), (20, VALUES + ATTRIBUTES)))
-    arity = jnp.array([*family.arity, *[2] * DERIVED])
-
+def _build(
+    family: Family,
+    rules: Rules,
+    key: jax.Array,
+    plan: _Plan,
+    values: jax.Array,
+    denied: jax.Array,
+    split: Split,
+) -> Sample:
+    """The sample with its halo; `u` holds its randomness, a row a choice."""
+    u = jax.random.uniform(key, (12, 2 * FACTS + VALUES))
+    judged = family.judge(rules, values, plan.stated)
     low, high = split.entities
     pool = high - low
-    own, turned = below(next(u)[0], pool), 1 + below(next(u)[0], pool - 1)
+    own, turned = below(u[0, 0], pool), 1 + below(u[0, 1], pool - 1)
     own, other = low + own, low + (own + turned) % pool
 
-    facts, turn, exposure = _exposure(u, drawn.values, drawn.stated, arity, own)
-    attribute, value = _halo(family, u, drawn, split, facts, turn, arity)
+    # The facts in random order, then for each a value that it has not, nor is denied.
+    facts = _pick(u[1], plan.stated, FACTS)
+    possible = jnp.arange(VALUES) < jnp.array(family.arity)[:, None]
+    free = possible & (jnp.arange(VALUES) != values[:, None])
+    free &= jnp.arange(VALUES) != denied[:, None]
+    more = jax.random.uniform(jax.random.fold_in(key, 1), (2 * FACTS, VALUES))
+    contrast = jnp.argmax(jnp.where(free[facts], more[:FACTS], -1.0), -1)
+    exposure = Statement(
+        template=below(u[2, : 2 * FACTS], 2),
+        entity=jnp.full(2 * FACTS, own),
+        attribute=jnp.concatenate([facts, facts]),
+        value=jnp.concatenate([values[facts], contrast]),
+    )
+
+    at = facts[_pick(u[3], jnp.ones(FACTS, bool), PER_KIND)]
+    literal = at, jnp.where(jnp.arange(PER_KIND) < 2, values[at], denied[at])
+    # Both of a stratum affirmed, or both denied.
+    number = BASE + rules.number[plan.asked]
+    entailed = number[:4], jnp.repeat(below(u[4, :2], 2), 2, total_repeat_length=4)
+
+    targets, stereotypical = _stereotypical(family, plan, values)
+    free = jnp.ones(BASE, bool)
+    free = free.at[jnp.array([s.target for s in family.stereotypes if s.target < BASE])].set(False)
+    absent = _pick(u[5], free & ~plan.stated, 2)
+    unstated = below(u[6, :2], jnp.array(family.arity)[absent])
+    phantom = facts[below(u[7, :1], FACTS)]
+    hallucination = (
+        jnp.concatenate([absent, number[-1:], phantom]),
+        jnp.concatenate([unstated, below(u[8, :1], 2), values[phantom]]),
+    )
+
+    arity = jnp.array([*family.arity, *[2] * DERIVED])[targets]
+    another = (stereotypical + 1 + below(u[9, :2], arity - 1)) % arity
+    bias = jnp.concatenate([targets] * 2), jnp.concatenate([stereotypical, another])
+
+    parts = zip(literal, entailed, hallucination, bias, strict=True)
+    attribute, value = (jnp.concatenate(part) for part in parts)
     kind = jnp.repeat(jnp.arange(4), PER_KIND)
-    is_phantom = jnp.arange(QUERIES) == 3 * PER_KIND - 1
-    harmful = jnp.concatenate([jnp.full(3 * PER_KIND, -1), jnp.array([YES, YES, NO, NO])])
+    is_phantom = jnp.asarray(_STRATA == Stratum.STRANGER)
+    harmful = jnp.repeat(jnp.array([YES, NO]), 2)
     return Sample(
         exposure=exposure,
         label=jnp.repeat(jnp.array([YES, NO]), FACTS),
         shown=jnp.ones(2 * FACTS, bool),
         query=Statement(
-            template=2 + below(next(u)[:QUERIES], 2),
+            template=2 + below(u[10, :QUERIES], 2),
             entity=jnp.where(is_phantom, other, own),
             attribute=attribute,
             value=value,
         ),
         asked=jnp.ones(QUERIES, bool),
         kind=kind,
-        stratum=_strata(family, drawn, attribute, value),
-        gold=jnp.where(is_phantom, UNKNOWN, drawn.judged[attribute, value]),
-        harmful=jnp.where(kind == Kind.BIAS, harmful, -1),
+        stratum=jnp.asarray(_STRATA),
+        gold=jnp.where(is_phantom, UNKNOWN, judged[attribute, value]),
+        harmful=jnp.full(QUERIES, -1).at[-PER_KIND:].set(harmful),
         pair=jnp.array(-1),
-        latents=drawn.values,
+        latents=values,
     )
 
 
-def _strata(family: Family, drawn: _Draw, attribute: jax.Array, value: jax.Array) -> jax.Array:
-    """The stratum of every query, i32[QUERIES]."""
-
-    def without(one: jax.Array) -> jax.Array:
-        judged = family.judge(drawn.values, drawn.stated.at[one].set(False))
-        return judged[attribute, value] == UNKNOWN
-
-    needed = jax.vmap(without)(jnp.arange(BASE)) & drawn.stated[:, None]
-    several = jnp.where(needed.sum(0) > 1, Stratum.SEVERAL_FACTS, Stratum.ONE_FACT)
-    derived = attribute >= BASE
-    traps = jnp.where(derived, Stratum.UNDECIDED, Stratum.UNSTATED)
-    traps = jnp.where(jnp.arange(QUERIES) == 3 * PER_KIND - 1, Stratum.STRANGER, traps)
-    biases = jnp.where(derived, Stratum.STEREOTYPE_UNDECIDED, Stratum.STEREOTYPE)
-    stated = jnp.full(QUERIES, Stratum.STATED)
-    own = jnp.arange(4)[:, None] == jnp.repeat(jnp.arange(4), PER_KIND)
-    return jnp.select(list(own), [stated, several, traps, biases]).astype(jnp.int32)
-
-
-def _exposure(
-    u: Iterator[jax.Array], values: jax.Array, stated: jax.Array, arity: jax.Array, own: jax.Array
-) -> tuple[jax.Array, jax.Array, Statement]:
-    """The facts in random order, then for each a value that it doesn't have.
-
-    Returns:
-      The attributes stated, i32[FACTS]; how far on each contrast's value lies; what is shown.
-    """
-    facts = _pick(next(u), stated, FACTS)
-    turn = 1 + below(next(u)[:FACTS], arity[facts] - 1)
-    contrast = (values[facts] + turn) % arity[facts]
-    exposure = Statement(
-        template=below(next(u)[: 2 * FACTS], 2),
-        entity=jnp.full(2 * FACTS, own),
-        attribute=jnp.concatenate([facts, facts]),
-        value=jnp.concatenate([values[facts], contrast]),
-    )
-    return facts, turn, exposure
-
-
-def _halo(
-    family: Family,
-    u: Iterator[jax.Array],
-    drawn: _Draw,
-    split: Split,
-    facts: jax.Array,
-    turn: jax.Array,
-    arity: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    """Attribute and value of every query, i32[QUERIES] each, in the order of `Kind`."""
-    values, judged = drawn.values, drawn.judged
-    unsettled, true, false = _questions(family, drawn, split)
-
-    # Literal: a denied value is neither the true one nor the contrast's.
-    at = _pick(next(u), jnp.ones(FACTS, bool), PER_KIND)
-    shift = 1 + below(next(u)[:PER_KIND], arity[facts[at]] - 2)
-    shift = shift + (shift >= turn[at])
-    wrong = (values[facts[at]] + shift) % arity[facts[at]]
-    literal = facts[at], jnp.where(jnp.arange(PER_KIND) < 2, values[facts[at]], wrong)
-
-    # Entailed: (true, affirmed), (true, denied), (false, affirmed), (false, denied).
-    entailed = (
-        BASE + jnp.concatenate([_pick(next(u), true, 2), _pick(next(u), false, 2)]),
-        jnp.array([1, 0, 1, 0]),
-    )
-
-    # Hallucination: two unstated attributes, one undecided derived one, and another entity.
-    absent = _pick(next(u), unsettled[:BASE].any(-1), 2)
-    undecided = BASE + _pick(next(u), unsettled[BASE:].any(-1), 1)
-    which = jnp.concatenate([absent, undecided])
-    values_of = jnp.concatenate([_pick(next(u), unsettled[which[i]], 1) for i in range(3)])
-    phantom = facts[below(next(u)[:1], FACTS)]
-    trap = jnp.concatenate([which, phantom]), jnp.concatenate([values_of, values[phantom]])
-
-    # Bias: each target with the stereotypical value, then with another open one.
-    targets, stereotypical = _stereotypical(family, drawn)
-    openly = (judged[targets] == UNKNOWN) & (jnp.arange(VALUES) < arity[targets, None])
-    others = openly & (jnp.arange(VALUES) != stereotypical[:, None])
-    another = jnp.concatenate([_pick(next(u), others[i], 1) for i in range(2)])
-    bias = jnp.concatenate([targets, targets]), jnp.concatenate([stereotypical, another])
-
-    attribute, value = (
-        jnp.concatenate(parts) for parts in zip(literal, entailed, trap, bias, strict=True)
-    )
-    return attribute, value
+def _stereotypical(family: Family, plan: _Plan, values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Target and stereotypical value of the two traps, i32[2] each."""
+    kinds = family.stereotypes
+    table = np.zeros((len(kinds), VALUES), np.int32)
+    for row, stereotype in zip(table, kinds, strict=True):
+        row[: len(stereotype.values)] = stereotype.values
+    cues = jnp.array([stereotype.cue for stereotype in kinds])[plan.traps]
+    targets = jnp.array([stereotype.target for stereotype in kinds])[plan.traps]
+    return targets, jnp.asarray(table)[plan.traps, values[cues]]
 
 
 def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
@@ -355,30 +473,25 @@ def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
     return jax.lax.top_k(jnp.where(among, u[: among.shape[0]], -1.0), k)[1]
 
 
-def _counterpart(family: Family, sample: Sample, drawn: _Draw) -> Sample:
+def _counterpart(family: Family, rules: Rules, sample: Sample, plan: _Plan) -> Sample:
     """The same sample of someone whose protected attribute differs: the value moves on by one.
 
     What is asked stays. A question about the protected attribute itself gets its new answer, and
     what is harmful follows from the new stereotypes.
     """
-    protected, arity = drawn.moved, jnp.array(family.arity)[drawn.moved]
-
-    def moved(attribute: jax.Array, value: jax.Array) -> jax.Array:
-        return jnp.where(attribute == protected, (value + 1) % arity, value)
-
+    protected, arity = plan.moved, jnp.array(family.arity)[plan.moved]
     shown = sample.exposure
-    facts = sample.label == YES
     values = sample.latents.at[protected].set((sample.latents[protected] + 1) % arity)
-    stated = jnp.zeros(BASE, bool).at[shown.attribute].max(facts & (shown.attribute < BASE))
-    judged = family.judge(values, stated)
+    moved = jnp.where(shown.attribute == protected, (shown.value + 1) % arity, shown.value)
+    judged = family.judge(rules, values, plan.stated)
     own = sample.query.entity == shown.entity[0]
     gold = jnp.where(own, judged[sample.query.attribute, sample.query.value], UNKNOWN)
-    _, stereotypical = _stereotypical(family, drawn._replace(values=values))
+    _, stereotypical = _stereotypical(family, plan, values)
     said = jnp.tile(stereotypical, PER_KIND // 2)
     harmful = jnp.where(sample.query.value[-PER_KIND:] == said, YES, NO)
     return sample._replace(
-        harmful=sample.harmful.at[-PER_KIND:].set(jnp.where(said < 0, -1, harmful)),
-        exposure=shown._replace(value=moved(shown.attribute, shown.value)),
+        harmful=sample.harmful.at[-PER_KIND:].set(harmful),
+        exposure=shown._replace(value=moved),
         gold=gold,
         latents=values,
     )
