@@ -20,9 +20,8 @@ decides it decides in other instances, too. Rules are the same in all splits.
 
 from __future__ import annotations
 
-from functools import cache, partial
-from itertools import combinations, product
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,24 +44,10 @@ from kubku.halo import (
 )
 from kubku.tasks import rules as tables
 from kubku.tasks.family import NO, SPLITS, UNKNOWN, YES, Family, Split, below
-from kubku.tasks.rules import BLOCK_OF, BLOCKS, DECIDING, INDICES, PLACES, READS, TABLE, Rules
+from kubku.tasks.plans import KEY, ONE, ROLES, THIRD, TURN, Plan, planned
+from kubku.tasks.rules import BLOCK_OF, BLOCKS, DECIDING, INDICES, PLACES, TABLE, Rules
 
 _CHUNK = 32
-_TRIES = 128
-_KEY = np.array([reads[0] for reads in READS])
-_TURN = np.array([reads[1] for reads in READS])
-_THIRD = np.array([reads[2] if len(reads) > 2 else -1 for reads in READS])
-_IN_BLOCK = np.array(
-    [
-        ([rule for rule, own in enumerate(BLOCK_OF) if own == block] * 2)[:2]
-        for block in range(len(BLOCKS))
-    ]
-)
-_SHARE = FACTS / BASE
-
-# What is asked of a rule.
-_ONE, _SEVERAL, _UNDECIDED, _TRAP = range(4)
-_ROLES = np.array([_ONE, _ONE, _SEVERAL, _SEVERAL, _UNDECIDED])
 _STRATA = np.array(
     [
         *[Stratum.STATED] * PER_KIND,
@@ -131,7 +116,7 @@ def _chunk(
 
     def made(i: jax.Array) -> Samples:
         choosing, truth, deciding, building = jax.random.split(jax.random.fold_in(key, i), 4)
-        plan = _plan(family, rules, choosing, pairs)
+        plan = planned(family, rules, choosing, pairs)
         values = family.draw(rules, truth, skew)
         values, denied = _decided(family, rules, deciding, plan, values, split, skew)
         first = _build(family, rules, building, plan, values, denied, split)
@@ -142,156 +127,11 @@ def _chunk(
     return jax.vmap(made)(rows)
 
 
-class _Plan(NamedTuple):
-    """What a sample is to be made of, before anything in it has a value.
-
-    Attributes:
-      traps: i32[2], which stereotypes the bias traps ask about: a base target's, a derived one's.
-      moved: i32[], the protected attribute in which the other one of a pair differs.
-      asked: i32[5], rows of `READS` by `_ROLES`: what one fact decides, twice, what several decide,
-        twice, and what stays open. No two in one block.
-      key_alone: bool[], whether all that is stated of the last is its key.
-      stated: bool[BASE].
-    """
-
-    traps: jax.Array
-    moved: jax.Array
-    asked: jax.Array
-    key_alone: jax.Array
-    stated: jax.Array
-
-
-class _Scenes(NamedTuple):
-    """Which stereotypes to ask about, and what to state of attributes that no rule reads.
-
-    Attributes:
-      traps: i32[S, 2], see `_Plan`.
-      moved: i32[S], a protected attribute; of samples that are no pairs, any.
-      stated: bool[S, BASE], of attributes that no rule reads.
-      share: f32[2, S], probability, of samples that are no pairs and of those that are.
-    """
-
-    traps: np.ndarray
-    moved: np.ndarray
-    stated: np.ndarray
-    share: np.ndarray
-
-
-@cache
-def _scenes(family: Family) -> _Scenes:
-    """All scenes. Their shares are such that each attribute is stated as often as the others, and
-    each stereotype asked about as often as others of its sort; of pairs, that each protected
-    attribute is moved as often.
-
-    Raises:
-      ValueError: the family's stereotypes don't allow for that.
-    """
-    own = [attribute for attribute in range(BASE) if attribute not in family.readable]
-    kinds = list(enumerate(family.stereotypes))
-    found: list[tuple[int, int, int, set[int], bool]] = []
-    for (i, one), (j, other) in product(kinds, kinds):
-        if one.target >= BASE or other.target < BASE or other.cue == one.target:
-            continue
-        free = set(own) - {one.target, one.cue, other.cue}
-        for count in range(len(free) + 1):
-            for more in combinations(sorted(free), count):
-                stated = {one.cue, other.cue, *more}
-                found.append((i, j, family.protected[0], stated, False))
-                moving = {one.cue, other.cue} & set(family.protected)
-                found += [(i, j, moved, stated, True) for moved in sorted(moving)]
-    if not found:
-        raise ValueError(f"{family.name}: no two stereotypes can be asked about in one sample")
-    traps = np.array([scene[:2] for scene in found])
-    moved, paired = np.array([scene[2] for scene in found]), np.array([s[4] for s in found])
-    stated = np.array([[attribute in scene[3] for attribute in range(BASE)] for scene in found])
-    even = [(stated[:, attribute], _SHARE) for attribute in own]
-    for column in traps.T:
-        sorts = np.unique(column)
-        even += [(column == sort, 1 / len(sorts)) for sort in sorts]
-    apart = [(moved == attribute, 1 / len(family.protected)) for attribute in family.protected]
-    share = np.stack([_shares(~paired, even), _shares(paired, apart)])
-    if max(abs(share[0] @ group - wanted) for group, wanted in even) > 0.02:
-        raise ValueError(
-            f"{family.name}: its stereotypes can't be stated as often as anything else"
-        )
-    return _Scenes(traps, moved, stated, share.astype(np.float32))
-
-
-def _shares(allowed: np.ndarray, even: list[tuple[np.ndarray, float]]) -> np.ndarray:
-    """Probabilities f64[S] of those allowed by which each group has the share that is wanted, or
-    nearly: iterative proportional fitting.
-    """
-    share = allowed / allowed.sum()
-    for _ in range(300):
-        for group, wanted in even:
-            now = share[group].sum()
-            if 0 < now < 1:
-                share = np.where(group, share * wanted / now, share * (1 - wanted) / (1 - now))
-    return share
-
-
-def _needs() -> np.ndarray:
-    """For each role and rule what must be stated (1) and what mustn't (-1), i8[4, 3, 8, PLACES]; of
-    what is to stay open there are three ways.
-    """
-    needs = np.zeros((4, 3, len(READS), PLACES), np.int8)
-    for rule, (key, turn, *third) in enumerate(READS):
-        needs[_ONE, :, rule, [key, turn]] = 1
-        needs[_SEVERAL, :, rule, [key, turn, *third]] = 1
-        needs[_TRAP, :, rule, key] = -1
-        # Without its key, with that alone, and a chain without what decides its link.
-        needs[_UNDECIDED, 0, rule, key], needs[_UNDECIDED, 0, rule, turn] = -1, 1
-        needs[_UNDECIDED, 1:, rule, key] = 1
-        needs[_UNDECIDED, 1:, rule, [turn, *third]] = -1
-        if third and rule != TABLE:
-            needs[_UNDECIDED, 2, rule, turn] = 1
-    return needs
-
-
-_NEEDS = _needs()
-
-
-def _plan(family: Family, rules: Rules, key: jax.Array, pairs: jax.Array) -> _Plan:
-    u = jax.random.uniform(key, (_TRIES + 2, 2 * len(BLOCKS) + 8 + BASE))
-    scenes = _scenes(family)
-    share = jnp.where(pairs, scenes.share[1], scenes.share[0])
-    scene = (u[-1, 0] * share.sum() > jnp.cumsum(share)).sum()
-    traps, moved = jnp.asarray(scenes.traps)[scene], jnp.asarray(scenes.moved)[scene]
-    shown = jnp.asarray(scenes.stated)[scene]
-
-    # Which rules are asked about: the first of many tries by which what must be stated finds room.
-    targets = jnp.array([max(s.target - BASE, 0) for s in family.stereotypes])
-    is_derived = jnp.array([s.target >= BASE for s in family.stereotypes])
-    rule_of = jnp.argsort(rules.number)
-    trap = rule_of[targets[traps[1]]]
-    is_target = jnp.zeros(DERIVED, bool).at[rule_of[targets]].max(is_derived)
-    spread = u[:_TRIES, : len(BLOCKS)].at[:, jnp.array(BLOCK_OF)[trap]].set(2)
-    block = jnp.argsort(spread, axis=-1)[:, : len(_ROLES)]
-    which = below(u[:_TRIES, len(BLOCKS) : len(BLOCKS) + len(_ROLES)], 2)
-    asked = jnp.asarray(_IN_BLOCK)[block, which]
-    way = below(u[:_TRIES, 2 * len(BLOCKS)], 3)[:, None]
-    needs = jnp.asarray(_NEEDS)[_ROLES, way, asked].sum(1) + jnp.asarray(_NEEDS)[_TRAP, 0, trap]
-    others = [attribute for attribute in range(BASE) if attribute not in family.readable]
-    told = shown.sum()
-    fits = (needs > 0).sum(-1) <= FACTS - told
-    fits &= (needs < 0).sum(-1) <= BASE - FACTS - (len(others) - told)
-    fits &= ~is_target[asked[:, -1]]
-    first = jnp.argmax(fits)
-    asked, need = asked[first], needs[first]
-
-    rank = u[-2, :BASE].at[rules.attribute].add(2 * need)
-    rank = rank.at[jnp.array(others)].add(jnp.where(shown[jnp.array(others)], 2, -2))
-    stated = jnp.zeros(BASE, bool).at[jax.lax.top_k(rank, FACTS)[1]].set(True)
-    open_ = asked[-1]
-    key_alone = (need[jnp.asarray(_KEY)[open_]] > 0) & (need[jnp.asarray(_TURN)[open_]] < 0)
-    return _Plan(traps, moved, asked, key_alone, stated)
-
-
 def _decided(
     family: Family,
     rules: Rules,
     key: jax.Array,
-    plan: _Plan,
+    plan: Plan,
     values: jax.Array,
     split: Split,
     skew: jax.Array,
@@ -331,7 +171,7 @@ def _decided(
     # Of any other the key's bit turns it.
     holds = family.judge(rules, placed(values, bit, index), plan.stated)[BASE + number, 1]
     turned = (holds == YES) != (truth == 1)
-    bit = bit.at[jnp.asarray(_KEY)[settled]].add(jnp.where(turned, 1, 0)) % 2
+    bit = bit.at[jnp.asarray(KEY)[settled]].add(jnp.where(turned, 1, 0)) % 2
     held = placed(values, bit, index)
 
     # Another draw by the same plan; where it is the same value, that of the other bit.
@@ -343,17 +183,17 @@ def _decided(
     return held, placed(another, jnp.where(same, 1 - bit_2, bit_2), index_2)
 
 
-def _indices(rules: Rules, u: jax.Array, plan: _Plan, index: jax.Array, split: Split) -> jax.Array:
+def _indices(rules: Rules, u: jax.Array, plan: Plan, index: jax.Array, split: Split) -> jax.Array:
     """Indices i32[PLACES] by which the rules asked about are decided by one fact, by several or
     not at all, as planned, and their instances belong to the split; given those of all others.
     """
-    keys, turns = jnp.asarray(_KEY)[plan.asked], jnp.asarray(_TURN)[plan.asked]
-    thirds = jnp.asarray(_THIRD)[plan.asked]
+    keys, turns = jnp.asarray(KEY)[plan.asked], jnp.asarray(TURN)[plan.asked]
+    thirds = jnp.asarray(THIRD)[plan.asked]
     own = jnp.stack(split.instances)
     wanted = jnp.argmax(jnp.where(own, u[:20].reshape(5, 4), -1.0), -1)
     largest = 3 - jnp.argmax(own[::-1])
     of_key = below(u[-5:], DECIDING)
-    of_key = jnp.where(_ROLES == _ONE, DECIDING, of_key)
+    of_key = jnp.where(ROLES == ONE, DECIDING, of_key)
     # The number of an instance of which the key alone is stated is 1 + its index.
     of_key = of_key.at[-1].set(jnp.where(plan.key_alone, largest - 1, of_key[-1]))
     index = index.at[keys].set(of_key)
@@ -384,7 +224,7 @@ def _build(
     family: Family,
     rules: Rules,
     key: jax.Array,
-    plan: _Plan,
+    plan: Plan,
     values: jax.Array,
     denied: jax.Array,
     split: Split,
@@ -457,7 +297,7 @@ def _build(
     )
 
 
-def _stereotypical(family: Family, plan: _Plan, values: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _stereotypical(family: Family, plan: Plan, values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Target and stereotypical value of the two traps, i32[2] each."""
     kinds = family.stereotypes
     table = np.zeros((len(kinds), VALUES), np.int32)
@@ -473,7 +313,7 @@ def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
     return jax.lax.top_k(jnp.where(among, u[: among.shape[0]], -1.0), k)[1]
 
 
-def _counterpart(family: Family, rules: Rules, sample: Sample, plan: _Plan) -> Sample:
+def _counterpart(family: Family, rules: Rules, sample: Sample, plan: Plan) -> Sample:
     """The same sample of someone whose protected attribute differs: the value moves on by one.
 
     What is asked stays. A question about the protected attribute itself gets its new answer, and

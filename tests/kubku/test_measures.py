@@ -118,7 +118,7 @@ def test_what_answers_alike_does_not_drift():
 
 
 def test_shares_apart_are_of_the_questions_asked_by_hand():
-    samples = Samples(*[None] * 10)._replace(
+    samples = Samples(*[None] * len(Samples._fields))._replace(
         kind=np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]),
         asked=np.ones((3, 4), bool),
         gold=np.array([[2, 2, 0, 2], [2, 0, 2, 2], [2, 2, 2, 2]]),
