@@ -152,10 +152,10 @@ def _scenes(family: Family) -> Scenes:
             f"{family.name}: its stereotypes can't be stated as often as anything else"
         )
     # All families have as many, the last of which are never drawn.
-    more = -len(found) % _SCENES
+    missing = -len(found) % _SCENES
 
     def filled(leaf: np.ndarray, axis: int) -> np.ndarray:
-        widths = [(0, more * (at == axis)) for at in range(leaf.ndim)]
+        widths = [(0, missing * (at == axis)) for at in range(leaf.ndim)]
         return np.pad(leaf, widths)
 
     return Scenes(
