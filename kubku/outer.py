@@ -15,4 +15,9 @@ OUTER = {
     "transformer": Outer(2e-3, 0.1),
     "gru_context": Outer(4e-3),
     "transformer_context": Outer(2e-3),
+    "dictionary_mlp": Outer(2e-3),
+    "fast_weights": Outer(2e-3),
+    "rank_one": Outer(2e-3),
+    "hopfield": Outer(2e-3),
+    "holographic": Outer(2e-3),
 }
