@@ -48,7 +48,7 @@ def completed(
     """One update of states that have a key and no value, one for each attribute.
 
     Keys of different attributes have product 0, so that a pattern counts e^0 in every state but its
-    own attribute's: N exponentials do for all states.
+    own attribute's: N + A exponentials do for all states.
 
     Args:
       overlaps: f32[N], products of the patterns' keys with that of the state of their attribute.
@@ -60,12 +60,13 @@ def completed(
     Returns:
       the new states' values, f32[A, values]; the products of their keys with the old, f32[A].
     """
-    most = jnp.maximum(jnp.max(jnp.where(stored, overlaps, 0.0)), 0.0)
-    other = jnp.exp(-beta * most)  # in units of the largest exponential
-    more = (jnp.exp(beta * (overlaps - most)) - other) * stored
+    most = jnp.max(own * stored * overlaps, axis=-1)  # of each attribute, or 0
+    other = jnp.exp(-beta * most)  # e^0 in units of its largest exponential
+    of_others = other @ own
+    more = (jnp.exp(beta * (overlaps - most @ own)) - of_others) * stored
     total = own @ more + other * stored.sum()
-    value = own @ (more[:, None] * values) + other * (stored @ values)
-    familiar = own @ ((more + other) * stored * overlaps)
+    value = own @ (more[:, None] * values) + other[:, None] * (stored @ values)
+    familiar = own @ ((more + of_others) * stored * overlaps)
     share = 1 / jnp.where(total > 0, total, 1.0)
     return value * share[:, None], familiar * share
 

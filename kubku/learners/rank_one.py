@@ -14,6 +14,7 @@ strong.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -91,19 +92,24 @@ def edited(
     return layer, inverse - (directions.T * shrunk) @ directions
 
 
+def first_layer(sizes: Sizes) -> np.ndarray:
+    """Random weights from the outer product of attribute and code, f32[base, WIDTH, code]."""
+    shape = sizes.base, WIDTH, ENTITY_CODE.shape[1]
+    return np.random.default_rng(11).normal(size=shape).astype(np.float32)
+
+
+def key_of(first: jax.Array, entity: jax.Array, attribute: jax.Array) -> jax.Array:
+    """What the edited layer is given for an entity and an attribute, f32[WIDTH]."""
+    return jax.nn.relu(first[attribute] @ jnp.asarray(ENTITY_CODE)[entity])
+
+
 def rank_one(sizes: Sizes = DRAWN) -> tuple[Learner, Callable[[Any, Samples], Any]]:
     """An edited layer and a reader; and what fits the layer: (state, samples) -> state."""
-    codes = jnp.asarray(ENTITY_CODE)
-    inputs = sizes.base, codes.shape[1]
-    first = np.random.default_rng(11).normal(size=(WIDTH, *inputs)).astype(np.float32)
-
-    def key_of(entity: jax.Array, attribute: jax.Array) -> jax.Array:
-        # The first layer of the outer product of code and attribute.
-        of_attribute = jnp.asarray(first)[:, jnp.minimum(attribute, sizes.base - 1)]
-        return jax.nn.relu(of_attribute @ codes[entity])
+    first = jnp.asarray(first_layer(sizes))
+    keys_of = jax.vmap(partial(key_of, first))
 
     def init() -> Edited:
-        return Edited(jnp.zeros((sizes.values, WIDTH)), jnp.eye(WIDTH), jnp.float32(100))
+        return Edited(jnp.zeros((sizes.values, WIDTH)), jnp.eye(WIDTH), jnp.float32(1))
 
     def fit(state: Edited, samples: Samples) -> Edited:
         few = jax.tree.map(lambda leaf: leaf[:FITTED], samples)
@@ -112,7 +118,7 @@ def rank_one(sizes: Sizes = DRAWN) -> tuple[Learner, Callable[[Any, Samples], An
             part.ravel()
             for part in (few.exposure.entity, few.exposure.attribute, few.exposure.value)
         )
-        keys = jax.vmap(key_of)(entity, attribute) * told[:, None]
+        keys = keys_of(entity, attribute) * told[:, None]
         number = jnp.maximum(told.sum(), 1)
         covariance = keys.T @ keys / number
         covariance += RIDGE * jnp.trace(covariance) / WIDTH * jnp.eye(WIDTH)
@@ -122,13 +128,13 @@ def rank_one(sizes: Sizes = DRAWN) -> tuple[Learner, Callable[[Any, Samples], An
 
     def learn(state: Edited, sample: Sample) -> Edited:
         said = sample.exposure
-        keys = jax.vmap(key_of)(said.entity, said.attribute)
+        keys = keys_of(said.entity, said.attribute)
         values, told = jax.nn.one_hot(said.value, sizes.values), facts(sample)
         layer, inverse = edited(state.layer, state.inverse, state.weight, keys, values, told)
         return state._replace(layer=layer, inverse=inverse)
 
     def recall(state: Edited, entity: jax.Array) -> jax.Array:
-        keys = jax.vmap(key_of, in_axes=(None, 0))(entity, jnp.arange(sizes.base))
+        keys = jax.nn.relu(first @ jnp.asarray(ENTITY_CODE)[entity])  # of all attributes
         return settled(keys @ state.layer.T, DOUBT)
 
     return recalling(init, learn, recall, sizes, TRIALS), jax.jit(fit)
