@@ -7,6 +7,7 @@ memory, and a small network trained by gradients in the readers' place.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -123,15 +124,17 @@ def pair_counts(sizes: Sizes = DRAWN) -> Learner:
     def count(state: Counts, samples: Samples, key: jax.Array) -> Counts:
         def tell(state: Counts, item: tuple[Sample, jax.Array]) -> tuple[Counts, None]:
             sample, allowed = item
-            known = told(nothing(sizes), sample).known
-            for place in range(sample.gold.shape[0]):
-                query = jax.tree.map(lambda x, place=place: x[place], sample.query)
-                asked, values = question(sizes, query), known[query.entity]
-                told_of = allowed[place] & (asked >= 0)
-                # What is asked of somebody of whom nothing was said is UNKNOWN without counts.
-                told_of &= (values != UNSTATED).any()
-                state = _count(state, pairs, asked, values, sample.gold[place], told_of)
-            return state, None
+            known = told(nothing(sizes), sample).known[sample.query.entity]
+            asked = jax.vmap(partial(question, sizes))(sample.query)
+            # Of somebody of whom nothing was said nothing is asked of the counts.
+            told_of = allowed & (asked >= 0) & (known != UNSTATED).any(-1)
+            order = jnp.argsort(~told_of, stable=True)  # those to be counted first
+
+            def one(place: jax.Array, state: Counts) -> Counts:
+                at = order[place]
+                return _count(state, pairs, asked[at], known[at], sample.gold[at])
+
+            return jax.lax.fori_loop(0, told_of.sum(), one, state), None
 
         samples = in_order(samples, key)
         return jax.lax.scan(tell, state, (samples, samples.asked & ~withheld(samples)))[0]
@@ -148,21 +151,15 @@ def _seen(votes: jax.Array, pairs: np.ndarray, asked: jax.Array, values: jax.Arr
 
 
 def _count(
-    state: Counts,
-    pairs: np.ndarray,
-    asked: jax.Array,
-    values: jax.Array,
-    gold: jax.Array,
-    told_of: jax.Array,
+    state: Counts, pairs: np.ndarray, asked: jax.Array, values: jax.Array, gold: jax.Array
 ) -> Counts:
-    """Each pair foresees an answer, then it is counted; nothing where it is not told."""
+    """Each pair foresees an answer, then it is counted."""
     seen = _seen(state.votes, pairs, asked, values)
     foreseen = jnp.where(seen.sum(-1) > 0, jnp.argmax(seen, -1), int(Answer.UNKNOWN))
     one, two = values[pairs.T]
-    at = jnp.where(told_of, asked, len(state.told))  # out of bounds: dropped
     each = np.arange(len(pairs))
     return state._replace(
-        votes=state.votes.at[at, each, one, two, gold].add(1.0, mode="drop"),
-        right=state.right.at[at].add(foreseen == gold, mode="drop"),
-        told=state.told.at[at].add(1.0, mode="drop"),
+        votes=state.votes.at[asked, each, one, two, gold].add(1.0),
+        right=state.right.at[asked].add(foreseen == gold),
+        told=state.told.at[asked].add(1.0),
     )

@@ -173,7 +173,7 @@ def test_all_that_are_tuned_have_as_many_trials():
         for name in registry.LEARNERS
     }
     tuned = {*registry.in_group("gradient", "replaying"), "grownet_vote", "grownet_two_layer"}
-    tuned |= {"pair_counts"}  # as the learner that it stands beside
+    tuned |= {"pair_counts", *registry.in_group("memory")}
     tuned |= {*registry.in_group("ablation")} - {"grownet_unweighted"}
     assert trials == {name: 8 if name in tuned else 1 for name in registry.LEARNERS}
 
