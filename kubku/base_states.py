@@ -331,7 +331,7 @@ def _trained(
         def unfinished(at: _Progress) -> jax.Array:
             return (at.waited < PATIENCE) & (at.done + window <= level_at_most)
 
-        haste = _hastes(state.params, outer.pace, through.factored) if paced else None
+        haste = _hastes(state.params, jnp.asarray(outer.pace), through.factored) if paced else None
         weights = _Weights(haste, state.params)
         zero = jnp.int32(0)
         start = _Progress(weights, optimiser.init(weights), zero, jnp.float32(jnp.inf), zero)

@@ -12,7 +12,7 @@ from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
 from kubku.halo import Learner
-from kubku.learners.registry import KNOWN, make
+from kubku.learners.registry import KNOWN, make, trained_for
 from kubku.samples import Source
 from kubku.settings import Experiment
 from kubku.tasks import Family
@@ -87,7 +87,7 @@ def _learners(
             if entry.can_handle(family):
                 if shared is None or entry.of_family:
                     shared = make(name, family, training, target=target)
-                made[name, family.name] = shared
+                made[name, family.name] = trained_for(name, shared, family)
     return made
 
 
@@ -107,7 +107,8 @@ def keep_settings(plan: Plan) -> None:
     target, samples_path = settings.learner.target, settings.task.path
     for name in settings.learner.names:
         if outer := KNOWN[name].outer:
-            own[f"outer.{name}"] = list(outer)
+            for family in plan.source.families:
+                own[f"outer.{name}.{family}"] = list(outer.within(family))
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
     if samples_path is not None:

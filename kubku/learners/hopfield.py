@@ -28,7 +28,7 @@ class Patterns(NamedTuple):
 
     Attributes:
       entity, attribute, value: i32[N]; value -1 where no pattern is stored yet.
-      count: i32[], how many were stored; the oldest gives way.
+      written: i32[], how many were stored; the oldest gives way.
       beta: f32[], inverse temperature.
       params, trained: of the reader.
     """
@@ -36,7 +36,7 @@ class Patterns(NamedTuple):
     entity: jax.Array
     attribute: jax.Array
     value: jax.Array
-    count: jax.Array
+    written: jax.Array
     beta: jax.Array
     params: Any = None
     trained: Any = None
@@ -86,13 +86,13 @@ def hopfield(sizes: Sizes = DRAWN, room: int = 16 * FACTS) -> Learner:
 
     def learn(state: Patterns, sample: Sample) -> Patterns:
         said, is_fact = sample.exposure, facts(sample)
-        place = (state.count + jnp.cumsum(is_fact) - 1) % room
+        place = (state.written + jnp.cumsum(is_fact) - 1) % room
         place = jnp.where(is_fact, place, room)  # out of bounds: dropped
         return state._replace(
             entity=state.entity.at[place].set(said.entity, mode="drop"),
             attribute=state.attribute.at[place].set(said.attribute, mode="drop"),
             value=state.value.at[place].set(said.value, mode="drop"),
-            count=state.count + is_fact.sum(),
+            written=state.written + is_fact.sum(),
         )
 
     def recall(state: Patterns, entity: jax.Array) -> jax.Array:

@@ -35,7 +35,7 @@ from kubku.learners.gradient import (
 from kubku.learners.holographic import holographic
 from kubku.learners.hopfield import hopfield
 from kubku.learners.rank_one import rank_one
-from kubku.outer import OUTER
+from kubku.outer import OUTER, Searched
 from kubku.tasks import Family
 
 Group = Literal[
@@ -60,7 +60,8 @@ class Entry:
       group: what kind it is, for legends and tables.
       make: (family, how much its base states are trained, how) -> Learner; how: None for
         `outer`'s. None for what isn't made of these.
-      outer: how its base states are trained, if it is a network.
+      outer: how its base states are trained, if a network is.
+      wants_gpu: its base states take minutes each on a CPU.
       spatial: it needs a family whose attributes lie in space.
       needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
         state's `rules`.
@@ -75,7 +76,8 @@ class Entry:
 
     group: Group
     make: Make | None
-    outer: Outer | None = None
+    outer: Searched | None = None
+    wants_gpu: bool = False
     spatial: bool = False
     needs_rules: bool = False
     of_family: bool = False
@@ -183,26 +185,33 @@ LEARNERS = {
         "gradient",
         _network(lambda family: CNN(family.canvas), features),
         OUTER["cnn"],
+        wants_gpu=True,
         spatial=True,
         of_family=True,
     ),
-    "gru": Entry("gradient", _network(lambda family: GRU(), token_features), OUTER["gru"]),
+    "gru": Entry(
+        "gradient",
+        _network(lambda family: GRU(), token_features),
+        OUTER["gru"],
+        wants_gpu=True,
+    ),
     "transformer": Entry(
         "gradient",
         _network(lambda family: Transformer(), token_features),
         OUTER["transformer"],
+        wants_gpu=True,
         slow=True,
     ),
     # It keeps as many items as a sample states facts.
     "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"]),
-    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"]),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], wants_gpu=True),
     "transformer_context": Entry(
-        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
+        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], wants_gpu=True
     ),
-    "fast_weights": Entry("memory", _recalling(fast_weights), OUTER["fast_weights"]),
-    "rank_one": Entry("memory", _rank_one, OUTER["rank_one"]),
-    "hopfield": Entry("memory", _recalling(hopfield), OUTER["hopfield"]),
-    "holographic": Entry("memory", _recalling(holographic), OUTER["holographic"]),
+    "fast_weights": Entry("memory", _recalling(fast_weights), OUTER["dictionary_mlp"]),
+    "rank_one": Entry("memory", _rank_one, OUTER["dictionary_mlp"]),
+    "hopfield": Entry("memory", _recalling(hopfield), OUTER["dictionary_mlp"]),
+    "holographic": Entry("memory", _recalling(holographic), OUTER["dictionary_mlp"]),
     "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
     "grownet_vote": Entry("grownet", _plain(grownet_vote)),
     "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
@@ -288,4 +297,14 @@ def make(
     if not entry.can_handle(family):
         needed = "laid out in space" if entry.spatial else "whose rules are known"
         raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
-    return entry.make(family, training, outer or entry.outer)
+    if outer is None and entry.outer is not None:
+        outer = entry.outer.within(family.name)
+    return entry.make(family, training, outer)
+
+
+def trained_for(name: str, learner: Learner, family: Family) -> Learner:
+    """A learner as its base states are trained in another family, by the same programs."""
+    outer = KNOWN[name].outer
+    if outer is None or not outer.best:
+        return learner
+    return learner._replace(bases=base_states.trained_as(learner.bases, outer.within(family.name)))

@@ -182,7 +182,7 @@ def test_the_oldest_patterns_give_way():
     state = learner.init(jax.random.key(0))
     for number in range(5):
         state = learner.learn(state, sample_of((number, 2, number)))
-    assert sorted(np.asarray(state.value).tolist()) == [2, 3, 4] and state.count == 5
+    assert sorted(np.asarray(state.value).tolist()) == [2, 3, 4] and state.written == 5
 
 
 # --- a hologram
