@@ -89,10 +89,11 @@ UNTRAINED = Trained(np.int32(0), np.bool_(False))
 
 def how_trained(state: State) -> tuple[int | None, bool | None]:
     """Updates that a base state took, and whether its loss had levelled; None if it took none."""
-    trained = getattr(state, "trained", None)
-    if trained is None or not int(trained.updates):
-        return None, None
-    return int(trained.updates), bool(trained.level)
+    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Trained))
+    for part in parts:
+        if isinstance(part, Trained) and int(part.updates):
+            return int(part.updates), bool(part.level)
+    return None, None
 
 
 class Outer(NamedTuple):

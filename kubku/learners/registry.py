@@ -51,6 +51,11 @@ Group = Literal[
 ]
 Make = Callable[[Family, Training, Outer | None], Learner]
 
+BATCH = 16
+"""Samples of an update for which `Entry.milliseconds` was measured."""
+WANTS_GPU = 10.0
+"""Milliseconds of an update beyond which ten replicates take a CPU hours."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -61,7 +66,8 @@ class Entry:
       make: (family, how much its base states are trained, how) -> Learner; how: None for
         `outer`'s. None for what isn't made of these.
       outer: how its base states are trained, if a network is.
-      wants_gpu: its base states take minutes each on a CPU.
+      milliseconds: that an update of its base state `meta` on `BATCH` samples takes a CPU core; 0
+        where nothing is trained.
       spatial: it needs a family whose attributes lie in space.
       needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
         state's `rules`.
@@ -77,7 +83,7 @@ class Entry:
     group: Group
     make: Make | None
     outer: Searched | None = None
-    wants_gpu: bool = False
+    milliseconds: float = 0.0
     spatial: bool = False
     needs_rules: bool = False
     of_family: bool = False
@@ -86,6 +92,11 @@ class Entry:
     needs_target: bool = False
     asks_model: bool = False
     pure: bool = True
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether a CPU takes minutes for each of its base states."""
+        return self.milliseconds > WANTS_GPU
 
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
@@ -185,7 +196,7 @@ LEARNERS = {
         "gradient",
         _network(lambda family: CNN(family.canvas), features),
         OUTER["cnn"],
-        wants_gpu=True,
+        milliseconds=69.0,
         spatial=True,
         of_family=True,
     ),
@@ -193,20 +204,20 @@ LEARNERS = {
         "gradient",
         _network(lambda family: GRU(), token_features),
         OUTER["gru"],
-        wants_gpu=True,
+        milliseconds=38.0,
     ),
     "transformer": Entry(
         "gradient",
         _network(lambda family: Transformer(), token_features),
         OUTER["transformer"],
-        wants_gpu=True,
+        milliseconds=140.0,
         slow=True,
     ),
     # It keeps as many items as a sample states facts.
     "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"]),
-    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], wants_gpu=True),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], milliseconds=12.0),
     "transformer_context": Entry(
-        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], wants_gpu=True
+        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0
     ),
     "fast_weights": Entry("memory", _recalling(fast_weights), OUTER["dictionary_mlp"]),
     "rank_one": Entry("memory", _rank_one, OUTER["dictionary_mlp"]),

@@ -1,8 +1,6 @@
 """Reset to base against a slow loop, streams, tuning, the audit, base states, controls."""
 
 import ast
-import json
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +31,6 @@ from kubku.learners.gradient import (
     one_step,
     one_step_of_mlp,
 )
-from kubku.outer import OUTER as OUTERS
 from kubku.tasks import FAMILIES, generate
 
 TRAINING, OUTER = Training(updates=3, batch=4), Outer(rate=1e-2)
@@ -573,19 +570,6 @@ def test_a_step_of_an_mlp_in_dual_form_is_a_step(samples, replayed):
     assert float(a) == pytest.approx(float(b), rel=1e-5)
     chex.assert_trees_all_close(of_a, of_b, rtol=1e-3, atol=1e-6)
     assert float(jnp.abs(jax.tree.leaves(of_a)[0]).max()) > 1e-4
-
-
-def test_networks_are_trained_as_the_search_found_best():
-    found = json.loads((ROOT / "benchmarks/results/outer.json").read_text())["results"]
-    for name, outer in OUTERS.items():
-        trials, finals = (
-            sorted((row for row in found[part][name] if row["loss"]), key=itemgetter("loss"))
-            for part in ("trials", "finals")
-        )
-        assert len(found["trials"][name]) == 6
-        best_two = {(row["rate"], row["pace"]) for row in trials[:2]}
-        assert {(row["rate"], row["pace"]) for row in finals} == best_two
-        assert outer == Outer(finals[0]["rate"], finals[0]["pace"]), name
 
 
 def test_a_replaying_learner_learns_unknown_items_of_the_pretraining_split(samples):
