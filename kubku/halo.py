@@ -56,6 +56,10 @@ class Sizes(NamedTuple):
         return self.base + self.derived
 
 
+DRAWN = Sizes()
+"""Those of all families that are drawn."""
+
+
 State = Any  # a NamedTuple of arrays; every setting that is tuned is one of its fields
 
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from evidence.runtime.devices import at_once
 from evidence.runtime.files import file_digest, read_plain, target_digest, write_json
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
 from kubku.halo import Learner
-from kubku.learners.registry import KNOWN, make
+from kubku.learners.registry import BATCH, KNOWN, make, trained_for
 from kubku.samples import Source
 from kubku.settings import Experiment
-from kubku.tasks import Family
+from kubku.tasks import FAMILIES, Family
 
 # A resumed run may add learners and families; its cells depend on neither.
 _NOT_IN_CELLS = {
@@ -87,8 +88,25 @@ def _learners(
             if entry.can_handle(family):
                 if shared is None or entry.of_family:
                     shared = make(name, family, training, target=target)
-                made[name, family.name] = shared
+                made[name, family.name] = trained_for(name, shared, family)
     return made
+
+
+def wanting_gpu(settings: Experiment) -> dict[str, float]:
+    """The chosen learners that want a GPU where there is none, and about how many minutes of a CPU
+    core the longest of their base states take together: one of each replicate in each family.
+    """
+    if at_once(1) > 1:
+        return {}
+    training, found = settings.budget.training, {}
+    families = [FAMILIES[name] for name in settings.task.families if name in FAMILIES]
+    for name in settings.learner.names:
+        entry = KNOWN[name]
+        if entry.wants_gpu:
+            base_states = settings.budget.replicates * sum(map(entry.can_handle, families))
+            updates = training.updates * training.batch / BATCH
+            found[name] = base_states * updates * entry.milliseconds / 60_000
+    return found
 
 
 def keep_settings(plan: Plan) -> None:
@@ -107,7 +125,8 @@ def keep_settings(plan: Plan) -> None:
     target, samples_path = settings.learner.target, settings.task.path
     for name in settings.learner.names:
         if outer := KNOWN[name].outer:
-            own[f"outer.{name}"] = list(outer)
+            for family in plan.source.families:
+                own[f"outer.{name}.{family}"] = list(outer.within(family))
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
     if samples_path is not None:

@@ -12,6 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from kubku.base_states import UNTRAINED, Trained
 from kubku.halo import EXPOSURES, FEATURES, Learner, Sample, Statement, features
 from kubku.learners.gradient import block
 
@@ -24,10 +25,12 @@ class ContextState(NamedTuple):
     Attributes:
       params: the network's weights.
       memory: what the network makes of the items read so far.
+      trained: how, see `Trained`.
     """
 
     params: Any
     memory: Any
+    trained: Trained = UNTRAINED
 
 
 class GRUReader(nn.Module):

@@ -14,22 +14,47 @@ from typing import Any, Literal
 from flax import linen as nn
 
 from kubku import base_states
-from kubku.base_states import Outer, Training
+from kubku.base_states import Outer, Through, Training
 from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
 from kubku.grownet.vote import grownet_vote
-from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
+from kubku.halo import EXPOSURES, FACTS, Learner, Sizes, features, token_features
 from kubku.learners import controls, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
-from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
-from kubku.outer import OUTER
+from kubku.learners.fast_weights import fast_weights
+from kubku.learners.gradient import (
+    CNN,
+    GRU,
+    MLP,
+    Transformer,
+    gradient_learner,
+    one_step,
+    one_step_of_mlp,
+)
+from kubku.learners.holographic import holographic
+from kubku.learners.hopfield import hopfield
+from kubku.learners.rank_one import rank_one
+from kubku.outer import OUTER, Searched
 from kubku.tasks import Family
 
 Group = Literal[
-    "gradient", "reader", "grownet", "replaying", "ablation", "control", "own", "language model"
+    "gradient",
+    "reader",
+    "memory",
+    "grownet",
+    "replaying",
+    "ablation",
+    "control",
+    "own",
+    "language model",
 ]
 Make = Callable[[Family, Training, Outer | None], Learner]
+
+BATCH = 16
+"""Samples of an update for which `Entry.milliseconds` was measured."""
+WANTS_GPU = 10.0
+"""Milliseconds of an update beyond which ten replicates take a CPU hours."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +65,9 @@ class Entry:
       group: what kind it is, for legends and tables.
       make: (family, how much its base states are trained, how) -> Learner; how: None for
         `outer`'s. None for what isn't made of these.
-      outer: how its base states are trained, if it is a network.
+      outer: how its base states are trained, if a network is.
+      milliseconds: that an update of its base state `meta` on `BATCH` samples takes a CPU core; 0
+        where nothing is trained.
       spatial: it needs a family whose attributes lie in space.
       needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
         state's `rules`.
@@ -55,7 +82,8 @@ class Entry:
 
     group: Group
     make: Make | None
-    outer: Outer | None = None
+    outer: Searched | None = None
+    milliseconds: float = 0.0
     spatial: bool = False
     needs_rules: bool = False
     of_family: bool = False
@@ -65,6 +93,11 @@ class Entry:
     asks_model: bool = False
     pure: bool = True
 
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether a CPU takes minutes for each of its base states."""
+        return self.milliseconds > WANTS_GPU
+
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
         return (family.is_spatial or not self.spatial) and (
@@ -72,39 +105,66 @@ class Entry:
         )
 
 
-def _network(network: Callable[[Family], nn.Module], encode: Any, *, replayed: int = 0) -> Make:
+def _network(
+    network: Callable[[Family], nn.Module],
+    encode: Any,
+    *,
+    replayed: int = 0,
+    through: Callable[[nn.Module, Any], Through] = one_step,
+) -> Make:
     """A network that takes gradient steps; `replayed` items of other samples with each sample."""
 
     def make(family: Family, training: Training, outer: Outer | None) -> Learner:
         assert outer is not None
         module = network(family)
         learner = gradient_learner(module, encode, 8, replayed=replayed)
-        bases = base_states.of(learner, training, outer, one_step(module, encode))
-        return learner._replace(bases=base_states.replaying(bases) if replayed else bases)
-
-    return make
-
-
-def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
-    """A network that reads the sample into a state."""
-
-    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
-        assert outer is not None
-        learner = context_learner(network(), chunk)
-        bases = base_states.of(learner, training, outer)
-        # Reading is only learnt by being trained through it.
-        bases.pop("marginal")
+        bases = base_states.of(learner, training, outer, through(module, encode))
+        if replayed:
+            bases = base_states.prepared(bases, base_states.replay)
         return learner._replace(bases=bases)
 
     return make
 
 
-def _dictionary_mlp(family: Family, training: Training, outer: Outer | None) -> Learner:
+def _mlp(*, replayed: int = 0) -> Make:
+    return _network(
+        lambda family: MLP(),
+        features,
+        replayed=replayed,
+        through=lambda network, encode: one_step_of_mlp(encode),
+    )
+
+
+def _read(made: Learner, training: Training, outer: Outer | None) -> Learner:
+    """With the base states of what reads a sample into its state."""
     assert outer is not None
-    learner = tabular.dictionary_reader()
-    bases = base_states.of(learner, training, outer)
-    bases.pop("marginal")  # without a dictionary there is nothing to read
-    return learner._replace(bases=bases)
+    bases = base_states.of(made, training, outer)
+    bases.pop("marginal")  # reading is only learnt by being trained through it
+    return made._replace(bases=bases)
+
+
+def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
+    """A network that reads the sample into a state."""
+    return lambda family, training, outer: _read(context_learner(network(), chunk), training, outer)
+
+
+def _recalling(memory: Callable[[Sizes], Learner]) -> Make:
+    """A memory and a network that reads what it recalls."""
+    return lambda family, training, outer: _read(memory(family.sizes), training, outer)
+
+
+def _rank_one(family: Family, training: Training, outer: Outer | None) -> Learner:
+    learner, fit = rank_one(family.sizes)
+    learner = _read(learner, training, outer)
+    fitted = base_states.prepared(
+        {"meta": learner.bases["meta"]}, lambda state, samples, key: fit(state, samples)
+    )
+    return learner._replace(bases={"random": None, **fitted})
+
+
+def _sized(make: Callable[[Sizes], Learner]) -> Make:
+    """One that has as much room as the family needs."""
+    return lambda family, training, outer: make(family.sizes)
 
 
 def _plain(make: Callable[[], Learner]) -> Make:
@@ -131,29 +191,38 @@ def _control(make: Callable[[], Learner]) -> Entry:
 
 
 LEARNERS = {
-    "mlp": Entry("gradient", _network(lambda family: MLP(), features), OUTER["mlp"]),
+    "mlp": Entry("gradient", _mlp(), OUTER["mlp"]),
     "cnn": Entry(
         "gradient",
         _network(lambda family: CNN(family.canvas), features),
         OUTER["cnn"],
+        milliseconds=69.0,
         spatial=True,
         of_family=True,
     ),
-    "gru": Entry("gradient", _network(lambda family: GRU(), token_features), OUTER["gru"]),
+    "gru": Entry(
+        "gradient",
+        _network(lambda family: GRU(), token_features),
+        OUTER["gru"],
+        milliseconds=38.0,
+    ),
     "transformer": Entry(
         "gradient",
         _network(lambda family: Transformer(), token_features),
         OUTER["transformer"],
+        milliseconds=140.0,
         slow=True,
     ),
     # It keeps as many items as a sample states facts.
-    "mlp_replay": Entry(
-        "replaying", _network(lambda family: MLP(), features, replayed=FACTS), OUTER["mlp"]
-    ),
-    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"]),
+    "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"]),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], milliseconds=12.0),
     "transformer_context": Entry(
-        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
+        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0
     ),
+    "fast_weights": Entry("memory", _recalling(fast_weights), OUTER["dictionary_mlp"]),
+    "rank_one": Entry("memory", _rank_one, OUTER["dictionary_mlp"]),
+    "hopfield": Entry("memory", _recalling(hopfield), OUTER["dictionary_mlp"]),
+    "holographic": Entry("memory", _recalling(holographic), OUTER["dictionary_mlp"]),
     "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
     "grownet_vote": Entry("grownet", _plain(grownet_vote)),
     "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
@@ -180,10 +249,11 @@ LEARNERS = {
     "always_no": _control(controls.always_no),
     "always_unknown": _control(controls.always_unknown),
     "random_answers": _control(controls.random_answers),
-    "dictionary": _control(tabular.dictionary),
-    "pair_counts": _control(tabular.pair_counts),
-    # As long as the networks are trained, and as the MLP is.
-    "dictionary_mlp": Entry("control", _dictionary_mlp, OUTER["mlp"]),
+    "dictionary": Entry("control", _sized(tabular.dictionary)),
+    "pair_counts": Entry("control", _sized(tabular.pair_counts)),
+    "dictionary_mlp": Entry(
+        "control", _recalling(tabular.dictionary_reader), OUTER["dictionary_mlp"]
+    ),
     "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
     "question_only": _control(controls.question_only),
     "forced_choice": _control(controls.forced_choice),
@@ -238,4 +308,14 @@ def make(
     if not entry.can_handle(family):
         needed = "laid out in space" if entry.spatial else "whose rules are known"
         raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
-    return entry.make(family, training, outer or entry.outer)
+    if outer is None and entry.outer is not None:
+        outer = entry.outer.within(family.name)
+    return entry.make(family, training, outer)
+
+
+def trained_for(name: str, learner: Learner, family: Family) -> Learner:
+    """A learner as its base states are trained in another family, by the same programs."""
+    outer = KNOWN[name].outer
+    if outer is None or not outer.best:
+        return learner
+    return learner._replace(bases=base_states.trained_as(learner.bases, outer.within(family.name)))
