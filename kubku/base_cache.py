@@ -46,6 +46,7 @@ class BaseCache:
       settings: of the study.
       learners: by name and family.
       pretrain: (family, world, replicate) to the samples that base states are made from.
+      digest: of a family's samples, where they are read; None where the settings make them.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class BaseCache:
         settings: Experiment,
         learners: Mapping[tuple[str, str], Learner],
         pretrain: Callable[[str, str, int], Samples],
+        digest: Callable[[str], str | None],
     ) -> None:
         self._settings, self._learners, self._pretrain = settings, learners, pretrain
+        self._digest_of = digest
         # Here, for CPython 3.11 can't parse in two threads at a time (SystemError).
         self._code = code_digest()
         # Cells are made side by side; neither of these may be.
@@ -158,6 +161,7 @@ class BaseCache:
             *(budget.pretrain, budget.training.model_dump(), self._code),
             *(jax.__version__, optax.__version__),
             entry.outer,
+            self._digest_of(cell.family),
             target_digest(target) if target is not None else None,
         ]
 

@@ -92,11 +92,13 @@ def planned(
                 if (learner, name) not in learners:
                     continue
                 for base, make in learners[learner, name].bases.items():
-                    if make is not None and not family.has_rules:
+                    if make is not None and not family.trains:
                         continue  # there is nothing to make it from
                     yield Cell(name, learner, base, first, replicate)
-                    # A base state that nothing was learnt for is the same in every world.
-                    for world in others if make is not None and replicate == 0 else ():
+                    # A base state that nothing was learnt for is the same in every world, and
+                    # samples that aren't drawn are of one world.
+                    drawn = make is not None and family.has_rules
+                    for world in others if drawn and replicate == 0 else ():
                         yield Cell(name, learner, base, world, replicate)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence.runtime.files import file_digest, read_plain, target_digest, write_json
+from evidence.runtime.files import read_plain, target_digest, write_json
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
-from kubku.halo import Learner
+from kubku.halo import Learner, Sizes
 from kubku.learners.registry import KNOWN, make
 from kubku.samples import Source
 from kubku.settings import Experiment
@@ -69,7 +69,7 @@ def prepared(settings: Experiment, folder: Path) -> Plan:
                 f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
             )
     chosen = [cell for cell in possible if wanted is None or cell.base in wanted]
-    bases = BaseCache(settings, learners, source.pretrain)
+    bases = BaseCache(settings, learners, source.pretrain, source.digest)
     return Plan(settings, folder, source, learners, chosen, bases)
 
 
@@ -82,12 +82,13 @@ def _learners(
     made: dict[tuple[str, str], Learner] = {}
     training, target = settings.budget.training, settings.learner.target
     for name in settings.learner.names:
-        entry, shared = KNOWN[name], None
+        entry = KNOWN[name]
+        shared: dict[Sizes, Learner] = {}
         for family in families.values() if not entry.asks_model else ():
             if entry.can_handle(family):
-                if shared is None or entry.of_family:
-                    shared = make(name, family, training, target=target)
-                made[name, family.name] = shared
+                if family.sizes not in shared or entry.of_family:
+                    shared[family.sizes] = make(name, family, training, target=target)
+                made[name, family.name] = shared[family.sizes]
     return made
 
 
@@ -104,14 +105,15 @@ def keep_settings(plan: Plan) -> None:
     own["budget"].pop("base_seeds")
     own["worlds"] = own["worlds"][:1]
     # Learners and families may be added, but not another of one name.
-    target, samples_path = settings.learner.target, settings.task.path
+    target = settings.learner.target
     for name in settings.learner.names:
         if outer := KNOWN[name].outer:
             own[f"outer.{name}"] = list(outer)
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
-    if samples_path is not None:
-        own["task.path"] = file_digest(samples_path)
+    for family in plan.source.families:
+        if (digest := plan.source.digest(family)) is not None:
+            own["task.path" if settings.task.path else f"task.{family}"] = digest
     if asking(settings):
         own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
     try:

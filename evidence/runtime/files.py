@@ -162,7 +162,14 @@ def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
 
 
 def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
-    """The records of a JSONL file.
+    """The records of a JSONL file; see `numbered_jsonl`."""
+    return (record for _, record in numbered_jsonl(path, required))
+
+
+def numbered_jsonl(
+    path: str | Path, required: tuple[str, ...] = ()
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a JSONL file and the numbers of their lines; empty lines are passed over.
 
     Raises:
       ValueError: a line is not a JSON object or lacks a required field; names file, line, field.
@@ -187,7 +194,7 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
             for field in required:
                 if field not in record:
                     raise ValueError(f"{path}, line {number}: the field {field!r} is missing")
-            yield record
+            yield number, record
 
 
 def read_plain(path: str | Path) -> dict[str, Any]:

@@ -18,7 +18,17 @@ from kubku.base_states import Outer, Training
 from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
 from kubku.grownet.vote import grownet_vote
-from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
+from kubku.halo import (
+    BASE,
+    DERIVED,
+    EXPOSURES,
+    FACTS,
+    VALUES,
+    Learner,
+    Sizes,
+    features,
+    token_features,
+)
 from kubku.learners import controls, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
@@ -43,6 +53,7 @@ class Entry:
       outer: how its base states are trained, if it is a network.
       spatial: it needs a family whose attributes lie in space.
       needs_rules: it needs a family whose rules are known.
+      usual: it has room for attributes and values of the usual `Sizes` alone.
       of_family: it is another program for each family.
       slow: it is asked `budget.slow` samples.
       grows: its base state `grown` is counted while it grows, for the picture.
@@ -57,6 +68,7 @@ class Entry:
     outer: Outer | None = None
     spatial: bool = False
     needs_rules: bool = False
+    usual: bool = False
     of_family: bool = False
     slow: bool = False
     grows: bool = False
@@ -66,8 +78,10 @@ class Entry:
 
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
-        return (family.is_spatial or not self.spatial) and (
-            family.has_rules or not self.needs_rules
+        return (
+            (family.is_spatial or not self.spatial)
+            and (family.has_rules or not self.needs_rules)
+            and (family.sizes.is_usual or not self.usual)
         )
 
 
@@ -76,9 +90,9 @@ def _network(network: Callable[[Family], nn.Module], encode: Any, *, replayed: i
 
     def make(family: Family, training: Training, outer: Outer | None) -> Learner:
         assert outer is not None
-        module = network(family)
-        learner = gradient_learner(module, encode, 8, replayed=replayed)
-        bases = base_states.of(learner, training, outer, one_step(module, encode))
+        module, encoded = network(family), partial(encode, sizes=family.sizes)
+        learner = gradient_learner(module, encoded, 8, replayed=replayed)
+        bases = base_states.of(learner, training, outer, one_step(module, encoded))
         return learner._replace(bases=base_states.replaying(bases) if replayed else bases)
 
     return make
@@ -89,7 +103,7 @@ def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
 
     def make(family: Family, training: Training, outer: Outer | None) -> Learner:
         assert outer is not None
-        learner = context_learner(network(), chunk)
+        learner = context_learner(network(), chunk, family.sizes)
         bases = base_states.of(learner, training, outer)
         # Reading is only learnt by being trained through it.
         bases.pop("marginal")
@@ -111,6 +125,11 @@ def _plain(make: Callable[[], Learner]) -> Make:
     return lambda family, training, outer: make()
 
 
+def _sized(make: Callable[[Sizes], Learner]) -> Make:
+    """One that depends on the family's sizes alone."""
+    return lambda family, training, outer: make(family.sizes)
+
+
 def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
     """`grownet_two_layer` by another rule, from its base state `grown` alone."""
 
@@ -122,7 +141,7 @@ def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
 
 
 def _ablation(**rule: Any) -> Entry:
-    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)))
+    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)), usual=True)
 
 
 def _control(make: Callable[[], Learner]) -> Entry:
@@ -153,16 +172,16 @@ LEARNERS = {
     "transformer_context": Entry(
         "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
     ),
-    "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
-    "grownet_vote": Entry("grownet", _plain(grownet_vote)),
-    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup), usual=True),
+    "grownet_vote": Entry("grownet", _plain(grownet_vote), usual=True),
+    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True, usual=True),
     # Readers never grow a neuron.
     "grownet_no_growth": _ablation(neurons=1),
     # Readers look at one attribute each.
     "grownet_one_attribute": _ablation(reach=1),
     # Readers weigh alike, whatever their record.
     "grownet_unweighted": Entry(
-        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},))
+        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},)), usual=True
     ),
     # Readers of two look at cells that touch alone.
     "grownet_windowed": Entry(
@@ -179,13 +198,13 @@ LEARNERS = {
     "always_no": _control(controls.always_no),
     "always_unknown": _control(controls.always_unknown),
     "random_answers": _control(controls.random_answers),
-    "dictionary": _control(tabular.dictionary),
-    "pair_counts": _control(tabular.pair_counts),
+    "dictionary": Entry("control", _sized(tabular.dictionary)),
+    "pair_counts": Entry("control", _plain(tabular.pair_counts), usual=True),
     # As long as the networks are trained, and as the MLP is.
-    "dictionary_mlp": Entry("control", _dictionary_mlp, OUTER["mlp"]),
+    "dictionary_mlp": Entry("control", _dictionary_mlp, OUTER["mlp"], usual=True),
     "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
-    "question_only": _control(controls.question_only),
-    "forced_choice": _control(controls.forced_choice),
+    "question_only": Entry("control", _sized(controls.question_only)),
+    "forced_choice": Entry("control", _sized(controls.forced_choice)),
     "generator_oracle": Entry(
         "control",
         lambda family, training, outer: controls.generator_oracle(family),
@@ -235,6 +254,13 @@ def make(
     if entry.make is None:
         raise ValueError(f"{name} is asked and not made")
     if not entry.can_handle(family):
-        needed = "laid out in space" if entry.spatial else "whose rules are known"
-        raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
+        needs = {
+            "laid out in space": entry.spatial and not family.is_spatial,
+            "whose rules are known": entry.needs_rules and not family.has_rules,
+            f"of {BASE} attributes that can be stated, {DERIVED} others and {VALUES} values at most": (
+                entry.usual and not family.sizes.is_usual
+            ),
+        }
+        lacking = ", ".join(need for need, lacks in needs.items() if lacks)
+        raise ValueError(f"{name} needs a family {lacking}; {family.name} is none")
     return entry.make(family, training, outer or entry.outer)

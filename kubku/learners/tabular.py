@@ -17,7 +17,7 @@ from flax import linen as nn
 from evidence.answers import Answer
 from kubku.base_states import withheld
 from kubku.grownet.ensemble import in_order, opinion
-from kubku.halo import BASE, DERIVED, ENTITIES, VALUES, Learner, Sample, Samples, Statement
+from kubku.halo import BASE, DERIVED, VALUES, Learner, Sample, Samples, Sizes, Statement
 
 UNSTATED = 0
 _QUESTIONS = 2 * DERIVED
@@ -30,37 +30,38 @@ class Facts(NamedTuple):
 
     Attributes:
       known: 1 + value of each attribute, `UNSTATED` before it was stated; what was said last
-        counts. i32[ENTITIES, BASE].
+        counts. i32[entities, base], by the family's sizes.
     """
 
     known: jax.Array
 
 
-def nothing() -> Facts:
+def nothing(sizes: Sizes = Sizes()) -> Facts:
     """No facts."""
-    return Facts(jnp.full((ENTITIES, BASE), UNSTATED))
+    return Facts(jnp.full((sizes.entities, sizes.base), UNSTATED))
 
 
 def told(facts: Facts, sample: Sample) -> Facts:
     """With the facts that a sample states."""
     said = sample.exposure
     is_fact = sample.shown & (sample.label == Answer.YES)
-    entity = jnp.where(is_fact, said.entity, ENTITIES)  # out of bounds: dropped
+    entity = jnp.where(is_fact, said.entity, facts.known.shape[0])  # out of bounds: dropped
     return Facts(facts.known.at[entity, said.attribute].set(1 + said.value, mode="drop"))
 
 
 def literal(facts: Facts, query: Statement) -> jax.Array:
     """Scores f32[3]: YES where the value was stated, NO where another was, else UNKNOWN."""
-    stated = query.attribute < BASE
-    known = facts.known[query.entity, jnp.minimum(query.attribute, BASE - 1)]
+    base = facts.known.shape[1]
+    stated = query.attribute < base
+    known = facts.known[query.entity, jnp.minimum(query.attribute, base - 1)]
     settled = jnp.where(known == 1 + query.value, int(Answer.YES), int(Answer.NO))
     answer = jnp.where(stated & (known != UNSTATED), settled, int(Answer.UNKNOWN))
     return jax.nn.one_hot(answer, 3)
 
 
-def dictionary() -> Learner:
+def dictionary(sizes: Sizes = Sizes()) -> Learner:
     """Literals right, UNKNOWN to everything else: KU 1, BKU 0."""
-    return Learner(lambda key: nothing(), told, literal, {"none": None}, chunk=16)
+    return Learner(lambda key: nothing(sizes), told, literal, {"none": None}, chunk=16)
 
 
 class Counts(NamedTuple):

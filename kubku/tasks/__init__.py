@@ -1,6 +1,6 @@
 """Task families: generators of samples and their halos, on the device, from a key."""
 
-from kubku.tasks.family import SPLITS, Family, Split, say, story
+from kubku.tasks.family import SPLITS, Family, Split, question, say, story
 from kubku.tasks.generation import apart, generate, instances
 from kubku.tasks.grids import GRIDS
 from kubku.tasks.series import SERIES
@@ -16,6 +16,7 @@ __all__ = [
     "apart",
     "generate",
     "instances",
+    "question",
     "say",
     "story",
 ]
