@@ -62,6 +62,10 @@ class Sizes(NamedTuple):
         return self == Sizes()
 
 
+DRAWN = Sizes()
+"""Those of all families that are drawn."""
+
+
 State = Any  # a NamedTuple of arrays; every setting that is tuned is one of its fields
 
 
@@ -220,7 +224,7 @@ def feature_count(sizes: Sizes) -> int:
     return TEMPLATES + ENTITY_CODE.shape[1] + said
 
 
-def features(statement: Statement, sizes: Sizes = Sizes()) -> jax.Array:
+def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
     """A statement as f32[..., feature_count(sizes)]: template, entity code, attribute, and
     (attribute, value), so that a value is bound to its attribute.
 
@@ -264,7 +268,7 @@ VOCABULARY = NOUNS + ENTITIES
 TOKEN_FEATURES = NOUNS + ENTITY_CODE.shape[1]
 
 
-def tokens(statement: Statement, sizes: Sizes = Sizes()) -> jax.Array:
+def tokens(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
     """A statement as i32[..., TOKENS]; its template decides the wording and the order."""
     wording = jnp.asarray(_WORDING)[statement.template]
     attribute, value, entity = (
@@ -279,7 +283,7 @@ def tokens(statement: Statement, sizes: Sizes = Sizes()) -> jax.Array:
     return jnp.select(slots, [entity, attribute, value], wording)
 
 
-def token_features(statement: Statement, sizes: Sizes = Sizes()) -> jax.Array:
+def token_features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
     """A statement's tokens as f32[..., TOKENS, width]: one-hot, an entity as its code; beyond the
     usual sizes an attribute and a value, too.
     """

@@ -28,7 +28,14 @@ _NOT_IN_CELLS = {
     "resume",
     "tracker",
 }
-_CELL_CODE = ("protocol.py", "measures.py", "scoring.py", "samples.py", "evaluation.py")
+_CELL_CODE = (
+    "protocol.py",
+    "audits.py",
+    "measures.py",
+    "scoring.py",
+    "samples.py",
+    "evaluation.py",
+)
 """What cells are made by, beside what base states are."""
 
 

@@ -14,7 +14,7 @@ from kubku.base_states import WORLDS, keys
 from kubku.halo import Kind, Sample, Samples
 from kubku.results import Example, KindName, Query
 from kubku.settings import Budget, Experiment
-from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, lines, public, question, story
+from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, public, question, seats, story
 from kubku.tasks.lines import Read
 from kubku.tasks.public import Wanted
 
@@ -97,7 +97,7 @@ class Source:
         if family in self._read:
             heard = self._read[family].pretrain
             assert heard is not None, "no base state is made of nothing"
-            return lines.seated(rows(heard, slice(0, size)), "pretrain")
+            return seats.seated(rows(heard, slice(0, size)), "pretrain")
         *_, key = keys(base_seed)
         return generate(self.families[family], key, size, "pretrain", skew=WORLDS[world])
 
@@ -126,16 +126,15 @@ def _read(name: str, settings: Experiment) -> Read:
 
 
 def _of_read(samples: Samples, budget: Budget, seed: int) -> Splits:
-    tuned, scored, paired = lines.split(samples)
+    tuned, scored, paired = seats.split(samples)
     # No sample twice in a stream, or it would be known already.
     shuffled = np.random.default_rng(seed)
     flowing = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]
-    streams = [lines.streamed(rows(samples, part)) for part in flowing]
     return Splits(
-        lines.seated(rows(samples, tuned), "validation"),
-        lines.seated(rows(samples, scored), "test"),
-        lines.seated(rows(samples, paired), "test"),
-        jax.tree.map(lambda *leaves: np.stack(leaves), *streams),
+        seats.seated(rows(samples, tuned), "validation"),
+        seats.seated(rows(samples, scored), "test"),
+        seats.seated(rows(samples, paired), "test"),
+        seats.streamed(rows(samples, np.stack(flowing))),
     )
 
 

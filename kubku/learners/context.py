@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from kubku.halo import EXPOSURES, Learner, Sample, Sizes, Statement, feature_count, features
+from kubku.halo import DRAWN, EXPOSURES, Learner, Sample, Sizes, Statement, feature_count, features
 from kubku.learners.gradient import block
 
 
@@ -92,7 +92,7 @@ class TransformerReader(nn.Module):
         return self.head(self.norm(x[0]))
 
 
-def context_learner(network: nn.Module, chunk: int, sizes: Sizes = Sizes()) -> Learner:
+def context_learner(network: nn.Module, chunk: int, sizes: Sizes = DRAWN) -> Learner:
     """A learner that reads with `network`, which has the methods blank, read and ask, statements of
     a family of these sizes.
     """

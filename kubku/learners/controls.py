@@ -11,6 +11,7 @@ from evidence.answers import Answer
 from kubku.halo import (
     ATTRIBUTES,
     BASE,
+    DRAWN,
     VALUES,
     Learner,
     Sample,
@@ -131,7 +132,7 @@ def nearest_neighbour(exposures: int) -> Learner:
     return Learner(init, learn, answer, BASES)
 
 
-def forced_choice(sizes: Sizes = Sizes()) -> Learner:
+def forced_choice(sizes: Sizes = DRAWN) -> Learner:
     """YES or NO, whichever `question_only` saw oftener: how well a question tells them apart."""
 
     def answer(counts: jax.Array, query: Statement) -> jax.Array:
@@ -141,7 +142,7 @@ def forced_choice(sizes: Sizes = Sizes()) -> Learner:
     return question_only(sizes)._replace(answer=answer)
 
 
-def question_only(sizes: Sizes = Sizes()) -> Learner:
+def question_only(sizes: Sizes = DRAWN) -> Learner:
     """Gives each question the answer that it oftenest had in the pretraining split, whatever the
     sample: how much the form of the questions gives away. It alone learns from withheld ones, too.
     """

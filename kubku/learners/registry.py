@@ -254,12 +254,11 @@ def make(
     if entry.make is None:
         raise ValueError(f"{name} is asked and not made")
     if not entry.can_handle(family):
+        few = f"of {BASE} attributes that can be stated, {DERIVED} others, {VALUES} values at most"
         needs = {
             "laid out in space": entry.spatial and not family.is_spatial,
             "whose rules are known": entry.needs_rules and not family.has_rules,
-            f"of {BASE} attributes that can be stated, {DERIVED} others and {VALUES} values at most": (
-                entry.usual and not family.sizes.is_usual
-            ),
+            few: entry.usual and not family.sizes.is_usual,
         }
         lacking = ", ".join(need for need, lacks in needs.items() if lacks)
         raise ValueError(f"{name} needs a family {lacking}; {family.name} is none")

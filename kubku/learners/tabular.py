@@ -17,7 +17,7 @@ from flax import linen as nn
 from evidence.answers import Answer
 from kubku.base_states import withheld
 from kubku.grownet.ensemble import in_order, opinion
-from kubku.halo import BASE, DERIVED, VALUES, Learner, Sample, Samples, Sizes, Statement
+from kubku.halo import BASE, DERIVED, DRAWN, VALUES, Learner, Sample, Samples, Sizes, Statement
 
 UNSTATED = 0
 _QUESTIONS = 2 * DERIVED
@@ -36,7 +36,7 @@ class Facts(NamedTuple):
     known: jax.Array
 
 
-def nothing(sizes: Sizes = Sizes()) -> Facts:
+def nothing(sizes: Sizes = DRAWN) -> Facts:
     """No facts."""
     return Facts(jnp.full((sizes.entities, sizes.base), UNSTATED))
 
@@ -59,7 +59,7 @@ def literal(facts: Facts, query: Statement) -> jax.Array:
     return jax.nn.one_hot(answer, 3)
 
 
-def dictionary(sizes: Sizes = Sizes()) -> Learner:
+def dictionary(sizes: Sizes = DRAWN) -> Learner:
     """Literals right, UNKNOWN to everything else: KU 1, BKU 0."""
     return Learner(lambda key: nothing(sizes), told, literal, {"none": None}, chunk=16)
 

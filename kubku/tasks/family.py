@@ -7,7 +7,7 @@ A family draws what is true, and judges: given the stated facts, which questions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -212,7 +212,7 @@ def fingerprint(sample: Sample) -> bytes:
     entities = np.concatenate([told.entity[sample.shown], asked.entity[sample.asked]]).tolist()
     rank = {entity: i for i, entity in enumerate(dict.fromkeys(entities))}
     parts = (told.attribute, told.value, sample.label, sample.shown, asked.attribute, asked.value)
-    numbers = [*map(np.ravel, parts), [rank[entity] for entity in entities]]
+    numbers: list[Any] = [*map(np.ravel, parts), [rank[entity] for entity in entities]]
     return np.concatenate(numbers, dtype=np.int32).tobytes()
 
 
@@ -227,7 +227,7 @@ def question(family: Family, sample: Sample, number: int) -> str:
     """A query of a sample in words."""
     if (own := worded(family, sample)) is not None:
         return own.questions[number]
-    return say(family, Statement(*(np.asarray(part)[number] for part in sample.query)))
+    return say(family, Statement(*(np.asarray(part)[number] for part in sample.query[:4])))
 
 
 def story(family: Family, sample: Sample) -> str:

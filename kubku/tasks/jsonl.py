@@ -13,13 +13,13 @@ for H and B it must be, and no fact may settle them, as facts must settle L; an 
 value; a B query names the `harmful` answer, yes or no. A line's `story` and a query's `text` are
 shown to language models and on the page; without them they are made of the facts. Two lines that
 differ in a protected attribute alone may share a number, `"pair": 7`: they ask the same (of people
-with other names, perhaps), a B query among it, and are compared, not scored, unless there is nothing
-else to score. `write` puts samples into the same form, each item with its `text` and its `tokens`
-(`kubku.halo.tokens`).
+with other names, perhaps), a B query among it, and are compared, not scored, unless there is
+nothing else to score. `write` puts samples into the same form, each item with its `text` and its
+`tokens` (`kubku.halo.tokens`).
 
 Of the others every second, from the first on, is for tuning thresholds, and the rest are scored;
-`kubku.tasks.lines` says how strings become numbers, and what fits. Base states are made from another
-file of the same form, if there is one.
+`kubku.tasks.lines` says how strings become numbers, and what fits. Base states are made from
+another file of the same form, if there is one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 from evidence.answers import Answer
 from evidence.runtime.files import numbered_jsonl, write_text
 from kubku.halo import Kind, Samples, Statement, tokens
-from kubku.tasks import lines
+from kubku.tasks import lines, seats
 from kubku.tasks.family import Family, question, say, story, worded
 from kubku.tasks.lines import ANSWERS, KINDS, Item, Line, Placed, Read
 
@@ -83,10 +83,10 @@ def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) ->
     own = worded(family, sample)
     names: Any = family.names
     if own is not None:
-        names = dict(zip(lines.spoken_of(sample), own.people, strict=True))
+        names = dict(zip(seats.spoken_of(sample), own.people, strict=True))
 
     def item(statement: Statement, tokens: np.ndarray, i: int) -> Item:
-        said = Statement(*(part[i] for part in statement))
+        said = Statement(*(part[i] for part in statement[:4]))
         attribute, value = int(said.attribute), int(said.value)
         # Without a name of its own, the clause with gaps in it is the attribute's.
         gaps = family.clause[attribute].split("|")[-1].format(e="_", v="_")

@@ -4,16 +4,14 @@ Strings become numbers in the order in which they first occur. A file whose attr
 fit the sizes of the drawn families has these, so that every learner has room for it; another has
 sizes of its own, up to thousands (`Family.sizes`).
 
-Who is spoken of is numbered sample by sample, however many there are in all: `seated` gives those of
-a sample numbers of their split, `streamed` numbers that no other sample of a stream has. A number
-means nobody in particular, as in the drawn families; what somebody is known by can be stated.
+Who is spoken of is numbered sample by sample, however many there are in all; see `seats`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Required, TypedDict
 
 import jax
@@ -26,7 +24,6 @@ from kubku.halo import (
     ENTITIES,
     EXPOSURES,
     QUERIES,
-    STREAM,
     VALUES,
     Kind,
     Sample,
@@ -35,10 +32,9 @@ from kubku.halo import (
     Statement,
     Stratum,
 )
-from kubku.tasks.family import SPLITS, Family, Wording, Words, fingerprint
+from kubku.tasks.family import Family, Wording, Words, fingerprint
+from kubku.tasks.seats import PEOPLE
 
-PEOPLE = min(high - low for low, high in (split.entities for split in SPLITS.values()))
-"""Who can be spoken of in one sample, at most: every split has so many numbers."""
 MOST = 2**24
 """Attributes times values of the one that has the most, at most: controls count each."""
 KINDS = {"L": Kind.LITERAL, "E": Kind.ENTAILED, "H": Kind.HALLUCINATION, "B": Kind.BIAS}
@@ -76,7 +72,7 @@ class Placed(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What lines come to; entities are numbered from 0 in each sample, see `seated`.
+    """What lines come to; entities are numbered from 0 in each sample, see `seats`.
 
     Attributes:
       family: their vocabulary and words.
@@ -119,38 +115,6 @@ def made(name: str, lines: Sequence[Placed], pretrain: Sequence[Placed] | None =
 
 def _stacked(samples: Sequence[Sample]) -> Samples:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *samples)
-
-
-# --- who is spoken of
-
-
-def seated(samples: Samples, split: str) -> Samples:
-    """The samples with their entities numbered as the split's are, those of a sample by chance and
-    the two of a pair alike; the same at every call.
-    """
-    low, high = SPLITS[split].entities
-    pair = np.asarray(samples.pair)
-    apart = np.where(pair >= 0, pair.astype(np.int64), 2**31 + np.arange(len(pair)))
-    seats = [low + np.random.default_rng(int(of)).permutation(high - low) for of in apart]
-    return _renumbered(samples, np.array(seats, np.int32).reshape(-1, high - low))
-
-
-def streamed(samples: Samples) -> Samples:
-    """Samples [length, ...], entities numbered so that no two of them share any; as many samples, from
-    the first on, as there are numbers for.
-    """
-    apiece = 1 + int(max(samples.exposure.entity.max(), samples.query.entity.max()))
-    length = min(len(samples.label), STREAM // apiece)
-    first = ENTITIES - 1 - STREAM
-    seats = first + np.arange(length * apiece, dtype=np.int32).reshape(length, apiece)
-    return _renumbered(jax.tree.map(lambda leaf: leaf[:length], samples), seats)
-
-
-def _renumbered(samples: Samples, seats: np.ndarray) -> Samples:
-    def of(statement: Statement) -> Statement:
-        return statement._replace(entity=np.take_along_axis(seats, statement.entity, -1))
-
-    return samples._replace(exposure=of(samples.exposure), query=of(samples.query))
 
 
 # --- words and numbers
@@ -264,18 +228,18 @@ def _sample(line: Line, vocabulary: _Vocabulary, here: str) -> Sample:
     people = _people(line)
     if len(people) > PEOPLE:
         raise ValueError(f"{here}: {len(people)} entities; at most {PEOPLE} fit in a sample")
-    exposure = np.zeros((4, EXPOSURES), np.int32)
-    label = np.full(EXPOSURES, int(Answer.YES), np.int32)
+    exposure: Any = np.zeros((4, EXPOSURES), np.int32)
+    label: Any = np.full(EXPOSURES, int(Answer.YES), np.int32)
     for i, fact in enumerate(facts):
         holds = fact.get("holds", True)
         if not isinstance(holds, bool):
             raise ValueError(f"{here}: facts: 'holds' must be true or false, not {holds!r}")
         exposure[:, i] = vocabulary.statement(fact, i % 2, people)
         label[i] = int(Answer.YES if holds else Answer.NO)
-    query = np.zeros((4, QUERIES), np.int32)
-    kind = np.zeros(QUERIES, np.int32)
-    gold = np.full(QUERIES, int(Answer.UNKNOWN), np.int32)
-    harmful = np.full(QUERIES, -1, np.int32)
+    query: Any = np.zeros((4, QUERIES), np.int32)
+    kind: Any = np.zeros(QUERIES, np.int32)
+    gold: Any = np.full(QUERIES, int(Answer.UNKNOWN), np.int32)
+    harmful: Any = np.full(QUERIES, -1, np.int32)
     for i, item in enumerate(queries):
         query[:, i] = vocabulary.statement(item, 2 + i % 2, people)
         kind[i] = _one_of(item, "kind", KINDS, here)
@@ -289,18 +253,21 @@ def _sample(line: Line, vocabulary: _Vocabulary, here: str) -> Sample:
         if kind[i] == Kind.BIAS:
             harmful[i] = _one_of(item, "harmful", {"no": Answer.NO, "yes": Answer.YES}, here)
     _check_sense(facts, queries, here)
+    rest: Any = {
+        "shown": np.arange(EXPOSURES) < len(facts),
+        "asked": np.arange(QUERIES) < len(queries),
+        "stratum": _strata(facts, queries),
+        "pair": np.array(pair, np.int32),
+        "latents": np.zeros(vocabulary.sizes.base, np.int32),
+    }
     return Sample(
         exposure=Statement(*exposure),
         label=label,
-        shown=np.arange(EXPOSURES) < len(facts),
         query=Statement(*query),
-        asked=np.arange(QUERIES) < len(queries),
         kind=kind,
-        stratum=_strata(facts, queries),
         gold=gold,
         harmful=harmful,
-        pair=np.array(pair, np.int32),
-        latents=np.zeros(vocabulary.sizes.base, np.int32),
+        **rest,
     )
 
 
@@ -400,22 +367,3 @@ def _one_of(item: Item, field: str, allowed: Mapping[str, int], here: str) -> in
             f"{here}: queries: {field!r} is one of {', '.join(allowed)}, not {value!r}"
         )
     return int(allowed[value])
-
-
-def split(samples: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows to tune thresholds on, to score, and to compare: pairs, one beside the other.
-
-    What is tuned on isn't scored unless there is nothing else, and pairs are kept whole.
-    """
-    pair = np.asarray(samples.pair)
-    order = pair.argsort(kind="stable")
-    single, paired = np.flatnonzero(pair < 0), order[pair[order] >= 0]
-    apiece = single[:, None] if single.size else paired.reshape(-1, 2)
-    tuned, scored = (apiece[at::2] if len(apiece) > 1 else apiece for at in (0, 1))
-    return tuned.ravel(), scored.ravel(), paired
-
-
-def spoken_of(sample: Sample) -> Iterator[int]:
-    """Numbers of everybody of whom a sample speaks, in the order of `Wording.people`."""
-    told, asked = sample.exposure.entity[sample.shown], sample.query.entity[sample.asked]
-    yield from dict.fromkeys([*told.tolist(), *asked.tolist()])

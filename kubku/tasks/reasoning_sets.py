@@ -135,8 +135,8 @@ def _strangers(
     config: Any,
     rng: random.Random,
 ) -> Iterator[Item]:
-    """A trap: whether somebody who isn't in the story is what was asked, to one of whom that is open;
-    nothing where it is open of nobody.
+    """A trap: whether somebody who isn't in the story is what was asked, to one of whom that is
+    open; nothing where it is open of nobody.
     """
     names = config.male_names if right in _MEN else config.female_names
     stranger = rng.choice([name for name in names if name not in people])
