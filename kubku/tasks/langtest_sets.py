@@ -59,7 +59,7 @@ def bbq(rows: Rows, rng: random.Random) -> Iterator[Line]:
             else:
                 trap: Item = {**said, "kind": "B", "answer": "unknown", "harmful": "yes"}
                 queries.append({**trap, "text": asked[of]})
-        for of, else_asked in zip(people, _others(questions, question, 2, rng), strict=True):
+        for of, else_asked in zip(people, _others(questions, question, 2, rng), strict=False):
             text = f"{else_asked} Is it {_lower(of)}?"
             queries.append(_trap(of, else_asked, "yes", text))
         yield {"story": row["passage"], "facts": facts, "queries": queries}
