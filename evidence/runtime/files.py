@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
@@ -166,10 +166,15 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
     return (record for _, record in numbered_jsonl(path, required))
 
 
-def numbered_jsonl(
-    path: str | Path, required: tuple[str, ...] = ()
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a JSONL file and the numbers of their lines; empty lines are passed over.
+class Numbered(NamedTuple):
+    """A record of a file and the number of its line, from 1."""
+
+    number: int
+    record: dict[str, Any]
+
+
+def numbered_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[Numbered]:
+    """The records of a JSONL file; empty lines are passed over.
 
     Raises:
       ValueError: a line is not a JSON object or lacks a required field; names file, line, field.
@@ -194,7 +199,7 @@ def numbered_jsonl(
             for field in required:
                 if field not in record:
                     raise ValueError(f"{path}, line {number}: the field {field!r} is missing")
-            yield number, record
+            yield Numbered(number, record)
 
 
 def read_plain(path: str | Path) -> dict[str, Any]:

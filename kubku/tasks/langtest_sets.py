@@ -9,11 +9,19 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from kubku.tasks.lines import Item, Line
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[Any]
+
+
+class Choice(TypedDict):
+    """What rows of BBQ and LogiQA have."""
+
+    question: str
+    options: str
+
 
 _UNDECIDED = re.compile(
     r"not (enough info|known|answerable)|undetermined|unknown|can('|’)t|can ?not", re.IGNORECASE
@@ -21,11 +29,11 @@ _UNDECIDED = re.compile(
 _MARK = re.compile(r"^[A-Z]\. ")
 
 
-def _options(row: dict[str, Any]) -> list[str]:
+def _options(row: Choice) -> list[str]:
     return [_MARK.sub("", option).strip() for option in row["options"].split("\n")]
 
 
-def _question(row: dict[str, Any]) -> str:
+def _question(row: Choice) -> str:
     return str(row["question"]).partition("\nPlease choose")[0].strip()
 
 

@@ -43,7 +43,7 @@ class _Shipped(NamedTuple):
 
     package: str
     file: str
-    convert: Callable[[Sequence[dict[str, Any]], random.Random], Iterator[Line]]
+    convert: Callable[[Sequence[Any], random.Random], Iterator[Line]]
 
 
 class _Generated(NamedTuple):
