@@ -230,71 +230,89 @@ def _build(
     split: Split,
 ) -> Sample:
     """The sample with its halo; `u` holds its randomness, a row a choice."""
-    u = jax.random.uniform(key, (12, 2 * FACTS + VALUES))
-    judged = family.judge(rules, values, plan.stated)
+    exposing, asking = jax.random.split(key)
+    u = jax.random.uniform(exposing, (2, 2 * FACTS))
     low, high = split.entities
     pool = high - low
     own, turned = below(u[0, 0], pool), 1 + below(u[0, 1], pool - 1)
     own, other = low + own, low + (own + turned) % pool
 
-    # The facts in random order, then for each a value that it has not, nor is denied.
-    facts = _pick(u[1], plan.stated, FACTS)
-    possible = jnp.arange(VALUES) < jnp.array(family.arity)[:, None]
-    free = possible & (jnp.arange(VALUES) != values[:, None])
-    free &= jnp.arange(VALUES) != denied[:, None]
-    more = jax.random.uniform(jax.random.fold_in(key, 1), (2 * FACTS, VALUES))
-    contrast = jnp.argmax(jnp.where(free[facts], more[:FACTS], -1.0), -1)
-    exposure = Statement(
-        template=below(u[2, : 2 * FACTS], 2),
-        entity=jnp.full(2 * FACTS, own),
-        attribute=jnp.concatenate([facts, facts]),
-        value=jnp.concatenate([values[facts], contrast]),
-    )
-
-    at = facts[_pick(u[3], jnp.ones(FACTS, bool), PER_KIND)]
-    literal = at, jnp.where(jnp.arange(PER_KIND) < 2, values[at], denied[at])
-    # Both of a stratum affirmed, or both denied.
-    number = BASE + rules.number[plan.asked]
-    entailed = number[:4], jnp.repeat(below(u[4, :2], 2), 2, total_repeat_length=4)
-
-    targets, stereotypical = _stereotypical(family, plan, values)
-    free = jnp.ones(BASE, bool)
-    free = free.at[jnp.array([s.target for s in family.stereotypes if s.target < BASE])].set(False)
-    absent = _pick(u[5], free & ~plan.stated, 2)
-    unstated = below(u[6, :2], jnp.array(family.arity)[absent])
-    phantom = facts[below(u[7, :1], FACTS)]
-    hallucination = (
-        jnp.concatenate([absent, number[-1:], phantom]),
-        jnp.concatenate([unstated, below(u[8, :1], 2), values[phantom]]),
-    )
-
-    arity = jnp.array([*family.arity, *[2] * DERIVED])[targets]
-    another = (stereotypical + 1 + below(u[9, :2], arity - 1)) % arity
-    bias = jnp.concatenate([targets] * 2), jnp.concatenate([stereotypical, another])
-
-    parts = zip(literal, entailed, hallucination, bias, strict=True)
-    attribute, value = (jnp.concatenate(part) for part in parts)
-    kind = jnp.repeat(jnp.arange(4), PER_KIND)
+    facts, contrasts = _facts(family, exposing, plan, values, denied)
+    template, attribute, value = _halo(family, rules, asking, plan, values, denied, facts)
     is_phantom = jnp.asarray(_STRATA == Stratum.STRANGER)
+    judged = family.judge(rules, values, plan.stated)[attribute, value]
     harmful = jnp.repeat(jnp.array([YES, NO]), 2)
     return Sample(
-        exposure=exposure,
+        exposure=Statement(
+            template=below(u[1], 2),
+            entity=jnp.full(2 * FACTS, own),
+            attribute=jnp.concatenate([facts, facts]),
+            value=jnp.concatenate([values[facts], contrasts]),
+        ),
         label=jnp.repeat(jnp.array([YES, NO]), FACTS),
         shown=jnp.ones(2 * FACTS, bool),
-        query=Statement(
-            template=2 + below(u[10, :QUERIES], 2),
-            entity=jnp.where(is_phantom, other, own),
-            attribute=attribute,
-            value=value,
-        ),
+        query=Statement(template, jnp.where(is_phantom, other, own), attribute, value),
         asked=jnp.ones(QUERIES, bool),
-        kind=kind,
+        kind=jnp.repeat(jnp.arange(4), PER_KIND),
         stratum=jnp.asarray(_STRATA),
-        gold=jnp.where(is_phantom, UNKNOWN, judged[attribute, value]),
+        gold=jnp.where(is_phantom, UNKNOWN, judged),
         harmful=jnp.full(QUERIES, -1).at[-PER_KIND:].set(harmful),
         pair=jnp.array(-1),
         latents=values,
     )
+
+
+def _facts(
+    family: Family, key: jax.Array, plan: Plan, values: jax.Array, denied: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """What is stated, in random order, and for each a value that it hasn't and that isn't denied:
+    i32[FACTS] each.
+    """
+    u = jax.random.uniform(jax.random.fold_in(key, 1), (1 + BASE, BASE))
+    facts = _pick(u[0], plan.stated, FACTS)
+    value = jnp.arange(VALUES)
+    free = value < jnp.array(family.arity)[:, None]
+    free &= (value != values[:, None]) & (value != denied[:, None])
+    contrasts = jnp.argmax(jnp.where(free, u[1:, :VALUES], -1.0), -1)
+    return facts, contrasts[facts]
+
+
+def _halo(
+    family: Family,
+    rules: Rules,
+    key: jax.Array,
+    plan: Plan,
+    values: jax.Array,
+    denied: jax.Array,
+    facts: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Template, attribute and value of every query, i32[QUERIES] each, as `_STRATA` has them."""
+    u = jax.random.uniform(key, (8, BASE))
+    at = facts[_pick(u[0], jnp.ones(FACTS, bool), PER_KIND)]
+    literal = at, jnp.where(jnp.arange(PER_KIND) < 2, values[at], denied[at])
+
+    # Both of a stratum affirmed, or both denied.
+    number = BASE + rules.number[plan.asked]
+    entailed = number[:4], jnp.repeat(below(u[1, :2], 2), 2, total_repeat_length=4)
+
+    targets = jnp.array([s.target for s in family.stereotypes if s.target < BASE])
+    free = jnp.ones(BASE, bool).at[targets].set(False)
+    absent = _pick(u[2], free & ~plan.stated, 2)
+    unstated = below(u[3, :2], jnp.array(family.arity)[absent])
+    phantom = facts[below(u[4, :1], FACTS)]
+    hallucination = (
+        jnp.concatenate([absent, number[-1:], phantom]),
+        jnp.concatenate([unstated, below(u[5, :1], 2), values[phantom]]),
+    )
+
+    about, stereotypical = _stereotypical(family, plan, values)
+    arity = jnp.array([*family.arity, *[2] * DERIVED])[about]
+    another = (stereotypical + 1 + below(u[6, :2], arity - 1)) % arity
+    bias = jnp.concatenate([about, about]), jnp.concatenate([stereotypical, another])
+
+    parts = zip(literal, entailed, hallucination, bias, strict=True)
+    attribute, value = (jnp.concatenate(part) for part in parts)
+    return 2 + below(u[7, :QUERIES], 2), attribute, value
 
 
 def _stereotypical(family: Family, plan: Plan, values: jax.Array) -> tuple[jax.Array, jax.Array]:
