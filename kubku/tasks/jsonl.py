@@ -84,6 +84,7 @@ def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) ->
     names: Any = family.names
     if own is not None:
         names = dict(zip(seats.spoken_of(sample), own.people, strict=True))
+    named = family._replace(names=names)
 
     def item(statement: Statement, tokens: np.ndarray, i: int) -> Item:
         said = Statement(*(part[i] for part in statement[:4]))
@@ -95,7 +96,7 @@ def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) ->
             "entity": names[int(said.entity)],
             "attribute": gaps if family.own is None else family.own.attributes[attribute],
             "value": words[value],
-            "text": say(family, said),
+            "text": say(named, said),
             "tokens": tokens[i].tolist(),
         }
 

@@ -400,6 +400,7 @@ def test_the_words_of_a_file_are_its_own(tmp_path):
     assert (
         again["story"] == "Ada flies from Oslo." and again["queries"][0]["text"] == "Does Ada fly?"
     )
+    assert again["facts"][0]["text"] == "The job of Ada is pilot."
     for old, new in zip(line["facts"], again["facts"], strict=True):
         assert [new[part] for part in ("entity", "attribute", "value")] == [
             old[part] for part in ("entity", "attribute", "value")
