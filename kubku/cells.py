@@ -55,10 +55,11 @@ class Found:
     Attributes:
       arrays: by name. Of the first world alone: `answers` and `before_answers`, i8[N, Q], an Answer
         after and before learning; `after.X` and `before.X`, f32[N], the field X of `Scores`;
-        `audit` and `seconds_exposed`, f64[]. Of the first replicate: `steps.ku` and `steps.bku`,
-        f32[len(STEPS), N]. Where there are pairs: `flips`, f64[P], `signed`, f64[those that have a
-        trap], `moved`, i32[P]. Along streams: `stream.before.X`, `stream.after.X`, f32[S, T], and
-        `stream.lagL.X`, f32[S, T - L], for X `ku` and `bku` and each lag L.
+        `audit`, `carried`, `split_read` and `seconds_exposed`, f64[]. Of the first
+        replicate: `steps.ku` and `steps.bku`, f32[len(STEPS), N]. Where there are pairs: `flips`,
+        f64[P], `signed`, f64[those that have a trap], `moved`, i32[P]. Along streams:
+        `stream.before.X`, `stream.after.X`, f32[S, T], and `stream.lagL.X`, f32[S, T - L], for X
+        `ku` and `bku` and each lag L.
       note: how it was tuned and how long it took.
     """
 
@@ -92,11 +93,13 @@ def planned(
                 if (learner, name) not in learners:
                     continue
                 for base, make in learners[learner, name].bases.items():
-                    if make is not None and not family.has_rules:
+                    if make is not None and not family.trains:
                         continue  # there is nothing to make it from
                     yield Cell(name, learner, base, first, replicate)
-                    # A base state that nothing was learnt for is the same in every world.
-                    for world in others if make is not None and replicate == 0 else ():
+                    # A base state that nothing was learnt for is the same in every world, and
+                    # samples that aren't drawn are of one world.
+                    drawn = make is not None and family.has_rules
+                    for world in others if drawn and replicate == 0 else ():
                         yield Cell(name, learner, base, world, replicate)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -54,6 +55,15 @@ class Sizes(NamedTuple):
     def attributes(self) -> int:
         """Attributes in all."""
         return self.base + self.derived
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether they are those of the drawn families, so that all learners have room."""
+        return self == Sizes()
+
+
+DRAWN = Sizes()
+"""Those of all families that are drawn."""
 
 
 DRAWN = Sizes()
@@ -198,22 +208,51 @@ def _codes(bits: int, distance: int) -> np.ndarray:
 ENTITY_CODE = _codes(16, distance=4) / 4
 FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 
+# One-hot parts of thousands of attributes and values would be millions wide. There attributes, and
+# values bound to them, are random codes of length 1, nearly at right angles to each other.
+_CODED = 128
+_BOUND = 512
 
-def features(statement: Statement) -> jax.Array:
-    """A statement as f32[..., FEATURES]: template, entity code, attribute, and (attribute, value).
 
-    All are one-hot but the entity's code. The last part binds a value to its attribute.
+@cache
+def _signs(count: int, bits: int, seed: int) -> np.ndarray:
+    """Random signs, f32[count, bits]; the first ones don't depend on how many there are."""
+    drawn = np.random.default_rng(seed).integers(0, 2, (count, bits))
+    return (2 * drawn - 1).astype(np.float32)
+
+
+def feature_count(sizes: Sizes) -> int:
+    """How wide `features` are."""
+    usual = ATTRIBUTES + ATTRIBUTES * VALUES
+    said = usual if sizes.is_usual else _CODED + _BOUND
+    return TEMPLATES + ENTITY_CODE.shape[1] + said
+
+
+def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
+    """A statement as f32[..., feature_count(sizes)]: template, entity code, attribute, and
+    (attribute, value), so that a value is bound to its attribute.
+
+    All are one-hot but the entity's code. Beyond the usual sizes attributes are codes, too, and a
+    bound value is the product of two (Plate, 1995, with products in the place of convolutions).
     """
-    bound = statement.attribute * VALUES + statement.value
-    return jnp.concatenate(
-        [
-            jax.nn.one_hot(statement.template, TEMPLATES),
-            jnp.asarray(ENTITY_CODE)[statement.entity],
-            jax.nn.one_hot(statement.attribute, ATTRIBUTES),
-            jax.nn.one_hot(bound, ATTRIBUTES * VALUES),
-        ],
-        axis=-1,
-    )
+    attribute, value = statement.attribute, statement.value
+    if sizes.is_usual:
+        said = [
+            jax.nn.one_hot(attribute, ATTRIBUTES),
+            jax.nn.one_hot(attribute * VALUES + value, ATTRIBUTES * VALUES),
+        ]
+    else:
+        code, role, filler = (
+            jnp.asarray(_signs(count, bits, seed) / bits**0.5)
+            for count, bits, seed in (
+                (sizes.attributes, _CODED, 8),
+                (sizes.attributes, _BOUND, 9),
+                (sizes.values, _BOUND, 10),
+            )
+        )
+        said = [code[attribute], role[attribute] * filler[value] * _BOUND**0.5]
+    template = jax.nn.one_hot(statement.template, TEMPLATES)
+    return jnp.concatenate([template, jnp.asarray(ENTITY_CODE)[statement.entity], *said], axis=-1)
 
 
 # Token ids: words of the templates, then attributes, values, entities.
@@ -233,23 +272,32 @@ VOCABULARY = NOUNS + ENTITIES
 TOKEN_FEATURES = NOUNS + ENTITY_CODE.shape[1]
 
 
-def tokens(statement: Statement) -> jax.Array:
+def tokens(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
     """A statement as i32[..., TOKENS]; its template decides the wording and the order."""
     wording = jnp.asarray(_WORDING)[statement.template]
     attribute, value, entity = (
         x[..., None] + offset
         for x, offset in (
             (statement.attribute, WORDS),
-            (statement.value, WORDS + ATTRIBUTES),
-            (statement.entity, NOUNS),
+            (statement.value, WORDS + sizes.attributes),
+            (statement.entity, WORDS + sizes.attributes + sizes.values),
         )
     )
     slots = [wording == _ENTITY, wording == _ATTRIBUTE, wording == _VALUE]
     return jnp.select(slots, [entity, attribute, value], wording)
 
 
-def token_features(statement: Statement) -> jax.Array:
-    """A statement's tokens as f32[..., TOKENS, TOKEN_FEATURES]: one-hot, an entity as its code."""
-    ids = tokens(statement)
-    code = jnp.concatenate([jnp.zeros((NOUNS, ENTITY_CODE.shape[1])), jnp.asarray(ENTITY_CODE)])
-    return jnp.concatenate([jax.nn.one_hot(ids, NOUNS), code[ids]], axis=-1)
+def token_features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
+    """A statement's tokens as f32[..., TOKENS, width]: one-hot, an entity as its code; beyond the
+    usual sizes an attribute and a value, too.
+    """
+    ids, entities = tokens(statement, sizes), jnp.asarray(ENTITY_CODE)
+    nouns = WORDS + sizes.attributes + sizes.values
+    code = jnp.concatenate([jnp.zeros((nouns, entities.shape[1])), entities])
+    if sizes.is_usual:
+        return jnp.concatenate([jax.nn.one_hot(ids, NOUNS), code[ids]], axis=-1)
+    # Words are none of the nouns, and an entity's token is past the last of them: all 0.
+    coded = _signs(nouns - WORDS, _CODED, 11) / _CODED**0.5
+    around = ((WORDS, len(entities)), (0, 0))
+    noun = jnp.asarray(np.pad(coded, around))
+    return jnp.concatenate([jax.nn.one_hot(ids, WORDS), noun[ids], code[ids]], axis=-1)

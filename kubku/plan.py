@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evidence.runtime.devices import at_once
-from evidence.runtime.files import file_digest, read_plain, target_digest, write_json
+from evidence.runtime.files import read_plain, target_digest, write_json
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
-from kubku.halo import Learner
+from kubku.halo import Learner, Sizes
 from kubku.learners.registry import BATCH, KNOWN, make, trained_for
 from kubku.samples import Source
 from kubku.settings import Experiment
@@ -29,7 +29,14 @@ _NOT_IN_CELLS = {
     "resume",
     "tracker",
 }
-_CELL_CODE = ("protocol.py", "measures.py", "scoring.py", "samples.py", "evaluation.py")
+_CELL_CODE = (
+    "protocol.py",
+    "audits.py",
+    "measures.py",
+    "scoring.py",
+    "samples.py",
+    "evaluation.py",
+)
 """What cells are made by, beside what base states are."""
 
 
@@ -83,12 +90,13 @@ def _learners(
     made: dict[tuple[str, str], Learner] = {}
     training, target = settings.budget.training, settings.learner.target
     for name in settings.learner.names:
-        entry, shared = KNOWN[name], None
+        entry = KNOWN[name]
+        shared: dict[Sizes, Learner] = {}
         for family in families.values() if not entry.asks_model else ():
             if entry.can_handle(family):
-                if shared is None or entry.of_family:
-                    shared = make(name, family, training, target=target)
-                made[name, family.name] = trained_for(name, shared, family)
+                if family.sizes not in shared or entry.of_family:
+                    shared[family.sizes] = make(name, family, training, target=target)
+                made[name, family.name] = trained_for(name, shared[family.sizes], family)
     return made
 
 
@@ -122,15 +130,16 @@ def keep_settings(plan: Plan) -> None:
     own["budget"].pop("base_seeds")
     own["worlds"] = own["worlds"][:1]
     # Learners and families may be added, but not another of one name.
-    target, samples_path = settings.learner.target, settings.task.path
+    target = settings.learner.target
     for name in settings.learner.names:
         if outer := KNOWN[name].outer:
             for family in plan.source.families:
                 own[f"outer.{name}.{family}"] = list(outer.within(family))
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
-    if samples_path is not None:
-        own["task.path"] = file_digest(samples_path)
+    for family in plan.source.families:
+        if (digest := plan.source.digest(family)) is not None:
+            own["task.path" if settings.task.path else f"task.{family}"] = digest
     if asking(settings):
         own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
     try:

@@ -234,6 +234,13 @@ class BaseStateResults(Record):
     audit: Number
     """Share of queries whose answer moves when the learner is shown a wrong halo: 0 is right. The
     largest of all replicates; None for a language model, which is shown none."""
+    carried: Number = None
+    """Share of queries whose answer moves when the samples come in another order: 0 is right, for
+    what came before can't matter. The largest of all replicates; None for a language model."""
+    split_read: Number = None
+    """How many more answers move, as a share, when entities get codes of the pretraining split than
+    when they get others of their own: 0 is right; more is 3 standard errors from it at least. The
+    largest of all replicates; None for a language model."""
     tuned: tuple[Tuned, ...]
     """One a replicate."""
     samples: int

@@ -213,6 +213,8 @@ def _grow(plan: Plan, cell: Cell) -> None:
     initial, training, _ = keys(plan.settings.seeds(cell.replicate)[0])
     heard = plan.source.pretrain(cell.family, cell.world, cell.replicate)
     whole = heard.label.shape[0] // HISTORY * HISTORY
+    if not whole:
+        return
     first = samples.rows(heard, slice(0, whole))
     history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
     points = len(history.samples)

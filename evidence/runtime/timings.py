@@ -58,15 +58,15 @@ class Timings:
             self._within[-1] += taken
             self.parts[name] = self.parts.get(name, 0.0) + taken - inner
 
-    def heard(self, event: str, began: float, ended: float, **_: object) -> None:
+    def heard(self, event: str, start_time: float, end_time: float, **_: str | int) -> None:
         """A listener to JAX's time spans."""
         if event in _SPANS:
-            self._spans[_SPANS[event]].append((began, ended))
+            self._spans[_SPANS[event]].append((start_time, end_time))
 
-    def heard_of(self, event: str, seconds: float, **_: object) -> None:
+    def heard_of(self, event: str, duration_secs: float, **_: str | int) -> None:
         """A listener to JAX's durations."""
         if event == _LOADING:
-            self.loaded.append(seconds)
+            self.loaded.append(duration_secs)
 
     def told(self) -> str:
         """All in one line."""

@@ -8,7 +8,17 @@ import jax
 import jax.numpy as jnp
 
 from evidence.answers import Answer
-from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, Samples, State, Statement
+from kubku.halo import (
+    BASE,
+    DRAWN,
+    VALUES,
+    Learner,
+    Sample,
+    Samples,
+    Sizes,
+    State,
+    Statement,
+)
 from kubku.tasks.family import UNKNOWN, YES, Family, Rules
 
 BASES = {"none": None}
@@ -119,17 +129,17 @@ def nearest_neighbour(exposures: int) -> Learner:
     return Learner(init, learn, answer, BASES)
 
 
-def forced_choice() -> Learner:
+def forced_choice(sizes: Sizes = DRAWN) -> Learner:
     """YES or NO, whichever `question_only` saw oftener: how well a question tells them apart."""
 
     def answer(counts: jax.Array, query: Statement) -> jax.Array:
         given = counts[query.attribute, query.value].at[UNKNOWN].set(-1)
         return jax.nn.one_hot(jnp.argmax(given), 3)
 
-    return question_only()._replace(answer=answer)
+    return question_only(sizes)._replace(answer=answer)
 
 
-def question_only() -> Learner:
+def question_only(sizes: Sizes = DRAWN) -> Learner:
     """Gives each question the answer that it oftenest had in the pretraining split, whatever the
     sample: how much the form of the questions gives away. It alone learns from withheld ones, too.
     """
@@ -143,7 +153,7 @@ def question_only() -> Learner:
         return given / given.sum()
 
     return Learner(
-        lambda key: jnp.zeros((ATTRIBUTES, VALUES, 3)),
+        lambda key: jnp.zeros((sizes.attributes, sizes.values, 3)),
         lambda counts, sample: counts,
         answer,
         {"fitted": jax.jit(fitted)},

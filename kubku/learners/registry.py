@@ -18,7 +18,17 @@ from kubku.base_states import Outer, Through, Training
 from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
 from kubku.grownet.vote import grownet_vote
-from kubku.halo import EXPOSURES, FACTS, Learner, Sizes, features, token_features
+from kubku.halo import (
+    BASE,
+    DERIVED,
+    EXPOSURES,
+    FACTS,
+    VALUES,
+    Learner,
+    Sizes,
+    features,
+    token_features,
+)
 from kubku.learners import controls, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
@@ -71,6 +81,7 @@ class Entry:
       spatial: it needs a family whose attributes lie in space.
       needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
         state's `rules`.
+      usual: it has room for attributes and values of the usual `Sizes` alone.
       of_family: it is another program for each family.
       slow: it is asked `budget.slow` samples.
       grows: its base state `grown` is counted while it grows, for the picture.
@@ -86,6 +97,7 @@ class Entry:
     milliseconds: float = 0.0
     spatial: bool = False
     needs_rules: bool = False
+    usual: bool = False
     of_family: bool = False
     slow: bool = False
     grows: bool = False
@@ -100,8 +112,10 @@ class Entry:
 
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
-        return (family.is_spatial or not self.spatial) and (
-            family.has_rules or not self.needs_rules
+        return (
+            (family.is_spatial or not self.spatial)
+            and (family.has_rules or not self.needs_rules)
+            and (family.sizes.is_usual or not self.usual)
         )
 
 
@@ -116,9 +130,9 @@ def _network(
 
     def make(family: Family, training: Training, outer: Outer | None) -> Learner:
         assert outer is not None
-        module = network(family)
-        learner = gradient_learner(module, encode, 8, replayed=replayed)
-        bases = base_states.of(learner, training, outer, through(module, encode))
+        module, encoded = network(family), partial(encode, sizes=family.sizes)
+        learner = gradient_learner(module, encoded, 8, replayed=replayed)
+        bases = base_states.of(learner, training, outer, through(module, encoded))
         if replayed:
             bases = base_states.prepared(bases, base_states.replay)
         return learner._replace(bases=bases)
@@ -145,7 +159,9 @@ def _read(made: Learner, training: Training, outer: Outer | None) -> Learner:
 
 def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
     """A network that reads the sample into a state."""
-    return lambda family, training, outer: _read(context_learner(network(), chunk), training, outer)
+    return lambda family, training, outer: _read(
+        context_learner(network(), chunk, family.sizes), training, outer
+    )
 
 
 def _recalling(memory: Callable[[Sizes], Learner]) -> Make:
@@ -183,7 +199,12 @@ def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
 
 
 def _ablation(**rule: Any) -> Entry:
-    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)))
+    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)), usual=True)
+
+
+def _memory(make: Make) -> Entry:
+    """A memory, read by the network that reads the dictionary."""
+    return Entry("memory", make, OUTER["dictionary_mlp"], usual=True)
 
 
 def _control(make: Callable[[], Learner]) -> Entry:
@@ -219,20 +240,20 @@ LEARNERS = {
     "transformer_context": Entry(
         "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0
     ),
-    "fast_weights": Entry("memory", _recalling(fast_weights), OUTER["dictionary_mlp"]),
-    "rank_one": Entry("memory", _rank_one, OUTER["dictionary_mlp"]),
-    "hopfield": Entry("memory", _recalling(hopfield), OUTER["dictionary_mlp"]),
-    "holographic": Entry("memory", _recalling(holographic), OUTER["dictionary_mlp"]),
-    "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
-    "grownet_vote": Entry("grownet", _plain(grownet_vote)),
-    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
+    "fast_weights": _memory(_recalling(fast_weights)),
+    "rank_one": _memory(_rank_one),
+    "hopfield": _memory(_recalling(hopfield)),
+    "holographic": _memory(_recalling(holographic)),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup), usual=True),
+    "grownet_vote": Entry("grownet", _plain(grownet_vote), usual=True),
+    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True, usual=True),
     # Readers never grow a neuron.
     "grownet_no_growth": _ablation(neurons=1),
     # Readers look at one attribute each.
     "grownet_one_attribute": _ablation(reach=1),
     # Readers weigh alike, whatever their record.
     "grownet_unweighted": Entry(
-        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},))
+        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},)), usual=True
     ),
     # Readers of two look at cells that touch alone.
     "grownet_windowed": Entry(
@@ -250,13 +271,13 @@ LEARNERS = {
     "always_unknown": _control(controls.always_unknown),
     "random_answers": _control(controls.random_answers),
     "dictionary": Entry("control", _sized(tabular.dictionary)),
-    "pair_counts": Entry("control", _sized(tabular.pair_counts)),
+    "pair_counts": Entry("control", _sized(tabular.pair_counts), usual=True),
     "dictionary_mlp": Entry(
-        "control", _recalling(tabular.dictionary_reader), OUTER["dictionary_mlp"]
+        "control", _recalling(tabular.dictionary_reader), OUTER["dictionary_mlp"], usual=True
     ),
     "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
-    "question_only": _control(controls.question_only),
-    "forced_choice": _control(controls.forced_choice),
+    "question_only": Entry("control", _sized(controls.question_only)),
+    "forced_choice": Entry("control", _sized(controls.forced_choice)),
     "generator_oracle": Entry(
         "control",
         lambda family, training, outer: controls.generator_oracle(family),
@@ -306,8 +327,14 @@ def make(
     if entry.make is None:
         raise ValueError(f"{name} is asked and not made")
     if not entry.can_handle(family):
-        needed = "laid out in space" if entry.spatial else "whose rules are known"
-        raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
+        few = f"of {BASE} attributes that can be stated, {DERIVED} others, {VALUES} values at most"
+        needs = {
+            "laid out in space": entry.spatial and not family.is_spatial,
+            "whose rules are known": entry.needs_rules and not family.has_rules,
+            few: entry.usual and not family.sizes.is_usual,
+        }
+        lacking = ", ".join(need for need, lacks in needs.items() if lacks)
+        raise ValueError(f"{name} needs a family {lacking}; {family.name} is none")
     if outer is None and entry.outer is not None:
         outer = entry.outer.within(family.name)
     return entry.make(family, training, outer)

@@ -29,7 +29,7 @@ class Facts(NamedTuple):
 
     Attributes:
       known: 1 + value of each attribute, `UNSTATED` before it was stated; what was said last
-        counts. i32[entities, base].
+        counts. i32[entities, base], by the family's sizes.
       params, trained: of the network that reads it, if one does.
     """
 
@@ -38,7 +38,7 @@ class Facts(NamedTuple):
     trained: Any = None
 
 
-def nothing(sizes: Sizes) -> Facts:
+def nothing(sizes: Sizes = DRAWN) -> Facts:
     """No facts."""
     return Facts(jnp.full((sizes.entities, sizes.base), UNSTATED))
 

@@ -1,6 +1,6 @@
 """Task families: generators of samples and their halos, on the device, from a key."""
 
-from kubku.tasks.family import SPLITS, Family, Split, say, story
+from kubku.tasks.family import SPLITS, Family, Split, question, say, story
 from kubku.tasks.generation import apart, generate
 from kubku.tasks.grids import GRIDS
 from kubku.tasks.rules import Rules, instances
@@ -18,6 +18,7 @@ __all__ = [
     "apart",
     "generate",
     "instances",
+    "question",
     "say",
     "story",
 ]

@@ -6,7 +6,8 @@ settled? `kubku.tasks.generation` builds samples and halos from that.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,32 @@ class Stereotype(NamedTuple):
     values: tuple[int, ...]
 
 
+class Wording(NamedTuple):
+    """A sample in the words of the file that it is from.
+
+    Attributes:
+      story: what it states.
+      people: of whom it speaks, facts first, then questions.
+      questions: in the order of its queries.
+    """
+
+    story: str
+    people: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+class Words(NamedTuple):
+    """What a file calls things.
+
+    Attributes:
+      attributes: the name of each; "" where there is none of that number.
+      samples: by `fingerprint`.
+    """
+
+    attributes: tuple[str, ...]
+    samples: Mapping[bytes, Wording]
+
+
 class Family(NamedTuple):
     """A family of tasks.
 
@@ -54,6 +81,8 @@ class Family(NamedTuple):
       words: for each base attribute the words of its values.
       names: what entities are called, one name for each.
       sizes: how much room it needs.
+      trains: whether it has samples that base states can be made from.
+      own: the words of the file that the samples are from; None: words are made of clauses.
     """
 
     name: str
@@ -66,6 +95,8 @@ class Family(NamedTuple):
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     sizes: Sizes = Sizes()
+    trains: bool = True
+    own: Words | None = None
 
     @property
     def is_spatial(self) -> bool:
@@ -131,7 +162,7 @@ def below(u: jax.Array, n: jax.Array | int) -> jax.Array:
 def say(family: Family, statement: Statement) -> str:
     """A statement or question in words; takes scalars (of NumPy or Python)."""
     template, entity, attribute, value = (int(part) for part in statement)
-    if attribute >= BASE:
+    if attribute >= len(family.words):
         clause = family.clause[attribute].split("|")[value].format(e=family.names[entity])
     else:
         clause = family.clause[attribute].format(
@@ -147,8 +178,34 @@ def say(family: Family, statement: Statement) -> str:
     return text[0].upper() + text[1:]
 
 
+def fingerprint(sample: Sample) -> bytes:
+    """What a sample states and asks, whatever numbers its entities have; of NumPy arrays."""
+    told, asked = sample.exposure, sample.query
+    entities = np.concatenate([told.entity[sample.shown], asked.entity[sample.asked]]).tolist()
+    rank = {entity: i for i, entity in enumerate(dict.fromkeys(entities))}
+    parts = (told.attribute, told.value, sample.label, sample.shown, asked.attribute, asked.value)
+    numbers: list[Any] = [*map(np.ravel, parts), [rank[entity] for entity in entities]]
+    return np.concatenate(numbers, dtype=np.int32).tobytes()
+
+
+def worded(family: Family, sample: Sample) -> Wording | None:
+    """The sample in its file's own words; None for one that was drawn."""
+    if family.own is None:
+        return None
+    return family.own.samples.get(fingerprint(jax.tree.map(np.asarray, sample)))
+
+
+def question(family: Family, sample: Sample, number: int) -> str:
+    """A query of a sample in words."""
+    if (own := worded(family, sample)) is not None:
+        return own.questions[number]
+    return say(family, Statement(*(np.asarray(part)[number] for part in sample.query[:4])))
+
+
 def story(family: Family, sample: Sample) -> str:
     """The facts of one sample as a short text; what isn't so is left unsaid."""
+    if (own := worded(family, sample)) is not None:
+        return own.story
     exposure = jax.tree.map(np.asarray, sample.exposure)
     told = np.flatnonzero((np.asarray(sample.label) == YES) & np.asarray(sample.shown))
     return " ".join(say(family, Statement(*(part[i] for part in exposure))) for i in told)
