@@ -28,6 +28,7 @@ _NOT_IN_CELLS = {
     "compilation_cache",
     "resume",
     "tracker",
+    "timings",
 }
 _CELL_CODE = (
     "protocol.py",

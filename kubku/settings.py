@@ -120,6 +120,7 @@ class Experiment(Settings):
     seed: Annotated[int, Ge(0), Le(2**31 - 1)]
     cache: str
     tracker: Tracker = "none"
+    timings: bool = False
     compilation_cache: bool | str = True
     resume: str | None = None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from evidence.runtime import timings
@@ -120,9 +120,7 @@ def _run_job(config: DictConfig, command: _Command) -> None:
         known = Known(plain, frozenset(given()), folder, go_on)
         with errors_in_a_line(known, traces=command.traces):
             console = Console()
-            with open_dict(config):
-                wanted = config.pop("timings", False)
-            with timings.counting(wanted, console):
+            with timings.counting(config.get("timings", False), console):
                 command.run(config, folder, console)
         nothing = frozenset({".hydra"})
     except SystemExit as end:

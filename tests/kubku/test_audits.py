@@ -82,7 +82,7 @@ def test_reading_the_split_from_a_code_is_caught(samples):
 
     def seldom(state, query):
         told = state.known[query.entity].sum() % 10 == 0
-        return jnp.where(told, learner.answer(state, query), tabular.literal(state, query))
+        return jnp.where(told, learner.answer(state, query), tabular.literal(state, DRAWN, query))
 
     assert 0 < audits.split_read(learner._replace(answer=seldom), state, 0.0, samples) < 0.3
 
