@@ -256,8 +256,14 @@ class _Weights(NamedTuple):
 
 
 class _Progress(NamedTuple):
-    """What training carries: weights, Adam's memory, updates done, the least held-out loss so far
-    and windows since it was under `1 - LEVEL` of the one before.
+    """What training carries.
+
+    Attributes:
+      weights, memory: what is trained, and Adam's moments.
+      done: updates.
+      least: the least held-out loss so far.
+      waited: windows that haven't bettered it by `LEVEL`.
+      fall: after how many updates the rate began to fall; -1 before.
     """
 
     weights: _Weights
@@ -265,21 +271,30 @@ class _Progress(NamedTuple):
     done: jax.Array
     least: jax.Array
     waited: jax.Array
+    fall: jax.Array
 
 
-def rate_at(training: Training, done: jax.Array, fall: jax.Array, falling: jax.Array) -> jax.Array:
+def rate_at(training: Training, done: jax.Array, fall: jax.Array) -> jax.Array:
     """Adam's rate as a share of its height: a tenth of `training.updates` up, then level, then down
-    to 0. A network stands for hundreds of updates where it answers nothing before it finds how to
-    answer, so the rate stays high for long.
+    to 0 over a third as many as there were. A network stands for hundreds of updates where it
+    answers nothing before it finds how to answer, so the rate stays high for long.
 
     Args:
       training: how much is trained at most.
       done: i32[], updates before this one.
-      fall: i32[], after how many the rate begins to fall.
-      falling: i32[], over how many.
+      fall: i32[], after how many the rate began to fall; -1 before.
     """
     rising = (done + 1) / max(training.updates // 10, 1)
-    return jnp.clip(jnp.minimum(rising, (fall + falling - done) / jnp.maximum(falling, 1)), 0, 1)
+    falling = jnp.maximum(fall // 3, 1)
+    left = jnp.where(fall < 0, 1.0, (fall + falling - done) / falling)
+    return jnp.clip(jnp.minimum(rising, left), 0, 1)
+
+
+def _in_parts(chunk: int, over: Callable[[Samples], Any], samples: Samples) -> Any:
+    """The mean of what is found over samples, as many at a time as fit the cache."""
+    size = math.gcd(samples.label.shape[0], at_once(chunk))
+    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
+    return jax.tree.map(lambda leaf: leaf.mean(0), jax.lax.map(over, parts))
 
 
 def _trained(
@@ -297,49 +312,43 @@ def _trained(
     def loss(weights: _Weights, state: State, samples: Samples) -> jax.Array:
         return outer_loss(through, with_trained(state, weights), samples)
 
-    def in_parts(over: Callable[[Samples], Any], samples: Samples) -> Any:
-        """The mean of what is found, over as many samples at a time as fit the cache."""
-        size = math.gcd(samples.label.shape[0], at_once(through.chunk))
-        parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
-        return jax.tree.map(lambda leaf: leaf.mean(0), jax.lax.map(over, parts))
-
     @jax.jit
     def run(outer: Outer, state: State, samples: Samples, key: jax.Array) -> State:
-        held = max(min(HELD_OUT, samples.label.shape[0] // 8), 1)
+        held = max(min(HELD_OUT, (n := samples.label.shape[0]) // 8), 1)
         watched = jax.tree.map(lambda leaf: leaf[:held], samples)
 
-        def update(at: _Progress, fall: jax.Array, falling: jax.Array) -> _Progress:
+        def update(_: jax.Array, at: _Progress) -> _Progress:
             here = jax.random.fold_in(key, at.done)
-            rows = jax.random.randint(here, (training.batch,), held, samples.label.shape[0])
+            rows = jax.random.randint(here, (training.batch,), held, n)
             drawn = jax.tree.map(lambda leaf: leaf[rows], samples)
-            slope = in_parts(lambda part: jax.grad(loss)(at.weights, state, part), drawn)
+            slope = _in_parts(
+                through.chunk, lambda part: jax.grad(loss)(at.weights, state, part), drawn
+            )
             change, memory = optimiser.update(slope, at.memory)
-            rate = outer.rate * rate_at(training, at.done, fall, falling)
+            rate = outer.rate * rate_at(training, at.done, at.fall)
             weights = jax.tree.map(lambda w, c: w - rate * c, at.weights, change)
             return at._replace(weights=weights, memory=memory, done=at.done + 1)
 
-        def look(at: _Progress) -> _Progress:
-            at = jax.lax.fori_loop(
-                0, window, lambda _, at: update(at, jnp.int32(training.updates), jnp.int32(1)), at
-            )
-            now = in_parts(lambda part: loss(at.weights, state, part), watched)
+        def advance(at: _Progress) -> _Progress:
+            """A window of updates; or all that are left, once the rate falls."""
+            rising = at.fall < 0
+            at = jax.lax.fori_loop(0, jnp.where(rising, window, at.fall // 3), update, at)
+            now = _in_parts(through.chunk, lambda part: loss(at.weights, state, part), watched)
             better = now < (1 - LEVEL) * at.least
-            return at._replace(
-                least=jnp.where(better, now, at.least),
-                waited=jnp.where(better, 0, at.waited + 1),
-            )
-
-        def unfinished(at: _Progress) -> jax.Array:
-            return (at.waited < PATIENCE) & (at.done + window <= level_at_most)
+            waited = jnp.where(rising, jnp.where(better, 0, at.waited + 1), at.waited)
+            ends = rising & ((waited >= PATIENCE) | (at.done + window > level_at_most))
+            least, fall = jnp.where(better, now, at.least), jnp.where(ends, at.done, at.fall)
+            return at._replace(least=least, waited=waited, fall=fall)
 
         haste = _hastes(state.params, jnp.asarray(outer.pace), through.factored) if paced else None
-        weights = _Weights(haste, state.params)
-        zero = jnp.int32(0)
-        start = _Progress(weights, optimiser.init(weights), zero, jnp.float32(jnp.inf), zero)
-        level = jax.lax.while_loop(unfinished, look, start)
-        falling = level.done // 3
-        end = jax.lax.fori_loop(0, falling, lambda _, at: update(at, level.done, falling), level)
-        trained = Trained(end.done, level.waited >= PATIENCE)
+        weights, zero = _Weights(haste, state.params), jnp.int32(0)
+        start = _Progress(
+            weights, optimiser.init(weights), zero, jnp.float32(jnp.inf), zero, zero - 1
+        )
+        end = jax.lax.while_loop(
+            lambda at: (at.fall < 0) | (at.done < at.fall + at.fall // 3), advance, start
+        )
+        trained = Trained(end.done, end.waited >= PATIENCE)
         return with_trained(state, end.weights)._replace(trained=trained)
 
     return run

@@ -30,11 +30,22 @@ class Searched(NamedTuple):
 
 
 OUTER = {
-    "mlp": Searched(Outer(3e-3, 2.5)),
+    "mlp": Searched(
+        Outer(2e-3, 7.5),
+        {
+            "stories": Outer(2e-3, 7.5),
+            "series": Outer(2e-3, 7.5),
+            "grids": Outer(2e-3, 22.5),
+        },
+    ),
     "cnn": Searched(Outer(6e-3, 2.5)),
     "gru": Searched(Outer(6e-3, 0.5)),
     "transformer": Searched(Outer(2e-3, 0.1)),
     "gru_context": Searched(Outer(4e-3)),
     "transformer_context": Searched(Outer(2e-3)),
-    "dictionary_mlp": Searched(Outer(2e-3)),  # and of all whose memory the same network reads
+    # And of all whose memory the same network reads.
+    "dictionary_mlp": Searched(
+        Outer(4e-3),
+        {"stories": Outer(1e-3), "series": Outer(4e-3), "grids": Outer(8e-3)},
+    ),
 }

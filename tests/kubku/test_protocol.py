@@ -436,9 +436,10 @@ def test_rates_rise_stay_and_fall_by_hand():
     training = Training(updates=40, batch=1)
     at = {0: 0.25, 1: 0.5, 3: 1.0, 8: 1.0, 9: 1.0, 10: 2 / 3, 11: 1 / 3, 12: 0.0}
     for update, expected in at.items():
-        rate = base_states.rate_at(training, jnp.int32(update), jnp.int32(9), jnp.int32(3))
+        fall = -1 if update < 9 else 9
+        rate = base_states.rate_at(training, jnp.int32(update), jnp.int32(fall))
         assert float(rate) == pytest.approx(expected, abs=1e-6), update
-    only = base_states.rate_at(Training(updates=1, batch=1), *jnp.array([0, 1, 0]))
+    only = base_states.rate_at(Training(updates=1, batch=1), *jnp.array([0, -1]))
     assert float(only) == pytest.approx(1.0)
 
 
