@@ -32,7 +32,7 @@ from evidence.runtime.devices import at_once, is_key
 from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
-from kubku.halo import Learner, Samples, State
+from kubku.halo import Learner, Samples, State, veiled
 from kubku.learners.registry import KNOWN
 from kubku.settings import Experiment
 
@@ -122,7 +122,7 @@ class BaseCache:
         made_from = []
         for cell in cells:
             initial, training, _ = self._keys(cell)
-            samples = self._pretrain(cell.family, cell.world, cell.replicate)
+            samples = veiled(self._pretrain(cell.family, cell.world, cell.replicate))
             made_from.append((started(learner, initial), samples, training))
         start = time.perf_counter()
         if len(cells) == 1:

@@ -23,6 +23,10 @@ from evidence.answers import Answer
 
 FACTS = 13
 EXPOSURES = 2 * FACTS
+FRAME = (8, 8)
+"""Rows and columns of a frame."""
+DARK, LIT = 0.2, 0.8
+"""Grey of a frame's ground and of its patterns, from 0, black, to 1."""
 PER_KIND = 4
 QUERIES = 4 * PER_KIND
 BASE = 20
@@ -90,12 +94,16 @@ class Statement(NamedTuple):
         streams, one for each of at most STREAM samples, and one of whom nothing is ever said.
       attribute: i32 in [0, ATTRIBUTES); below BASE only, in what is stated.
       value: i32 in [0, VALUES); for a derived attribute 0 (doesn't hold) or 1 (holds).
+      frame: u8[..., *FRAME] in families that show statements instead of telling them: a grey
+        picture of attribute and value, which learners then get in their place (see `veiled`).
+        None in all others, whose programs know nothing of it.
     """
 
     template: jax.Array
     entity: jax.Array
     attribute: jax.Array
     value: jax.Array
+    frame: jax.Array | None = None
 
 
 class Sample(NamedTuple):
@@ -114,6 +122,8 @@ class Sample(NamedTuple):
       harmful: i32[QUERIES], the answer that follows the stereotype in a bias trap, else -1.
       pair: i32[], equal in two samples that differ in the protected attribute alone, else -1.
       latents: i32[BASE], every attribute's value, stated or not; for audits, no learner may use it.
+      held: bool[QUERIES], what base states may not learn from, where `veiled` hid what tells; else
+        None.
     """
 
     exposure: Statement
@@ -127,6 +137,7 @@ class Sample(NamedTuple):
     harmful: jax.Array
     pair: jax.Array
     latents: jax.Array
+    held: jax.Array | None = None
 
 
 Samples = Sample  # with a leading axis
@@ -149,6 +160,7 @@ class Learner(NamedTuple):
       chunk: samples evaluated side by side on a CPU; their states together should fit the cache.
       exposure: how it takes a sample in, as results name it: by `gradient` steps, by reading it
         into its `state`, or not at all, `none`.
+      unveiled: it is given what `veiled` hides from all others: `generator_oracle` alone.
     """
 
     init: Callable[[jax.Array], State]
@@ -158,6 +170,36 @@ class Learner(NamedTuple):
     trials: tuple[Mapping[str, float], ...] = ({},)
     chunk: int = 64
     exposure: Literal["gradient", "state", "none"] = "state"
+    unveiled: bool = False
+
+
+def withheld(samples: Samples) -> jax.Array:
+    """Queries that no learner's base state may learn from, bool as `samples.kind`: bias traps, and
+    hallucination traps about attributes with an odd number.
+    """
+    if samples.held is not None:
+        return samples.held
+    odd = samples.query.attribute % 2 == 1
+    return (samples.kind == Kind.BIAS) | ((samples.kind == Kind.HALLUCINATION) & odd)
+
+
+def veiled(samples: Samples) -> Samples:
+    """What a learner gets of samples that are shown in frames: who a frame is about, whether it
+    states or asks, and the frame; attributes, values and latents are 0. Others stay as they are.
+    """
+    if samples.exposure.frame is None:
+        return samples
+    return samples._replace(
+        exposure=_hidden(samples.exposure),
+        query=_hidden(samples.query),
+        latents=np.zeros_like(samples.latents),
+        held=withheld(samples),
+    )
+
+
+def _hidden(statement: Statement) -> Statement:
+    nothing = np.zeros_like(statement.attribute)
+    return statement._replace(attribute=nothing, value=nothing)
 
 
 @jax.jit
@@ -198,8 +240,17 @@ FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 def features(statement: Statement) -> jax.Array:
     """A statement as f32[..., FEATURES]: template, entity code, attribute, and (attribute, value).
 
-    All are one-hot but the entity's code. The last part binds a value to its attribute.
+    All are one-hot but the entity's code. The last part binds a value to its attribute. Where there
+    is a frame, its pixels stand at the head of that part, less the ground's grey, and the rest is 0.
     """
+    if statement.frame is not None:
+        pixels = _pixels(statement)
+        told = [
+            jax.nn.one_hot(statement.template, TEMPLATES),
+            jnp.asarray(ENTITY_CODE)[statement.entity],
+            jnp.zeros((*pixels.shape[:-1], ATTRIBUTES)),
+        ]
+        return _filled([*told, pixels], FEATURES)
     bound = statement.attribute * VALUES + statement.value
     return jnp.concatenate(
         [
@@ -210,6 +261,19 @@ def features(statement: Statement) -> jax.Array:
         ],
         axis=-1,
     )
+
+
+def _pixels(statement: Statement) -> jax.Array:
+    """A statement's frame, less the ground's grey, f32[..., pixels]."""
+    frame = jnp.asarray(statement.frame)
+    return frame.reshape(*frame.shape[:-2], -1).astype(jnp.float32) / 255 - DARK
+
+
+def _filled(parts: list[jax.Array], width: int) -> jax.Array:
+    """Parts side by side and 0 after them, f32[..., width]."""
+    joined = jnp.concatenate(parts, axis=-1)
+    blank = [(0, 0)] * (joined.ndim - 1) + [(0, width - joined.shape[-1])]
+    return jnp.pad(joined, blank)
 
 
 # Token ids: words of the templates, then attributes, values, entities.
@@ -245,7 +309,18 @@ def tokens(statement: Statement) -> jax.Array:
 
 
 def token_features(statement: Statement) -> jax.Array:
-    """A statement's tokens as f32[..., TOKENS, TOKEN_FEATURES]: one-hot, an entity as its code."""
+    """A statement's tokens as f32[..., TOKENS, TOKEN_FEATURES]: one-hot, an entity as its code.
+
+    Where there is a frame, the entity's code and two rows of pixels at a time are the tokens.
+    """
+    if statement.frame is not None:
+        pixels = _pixels(statement)
+        strips = pixels.reshape(*pixels.shape[:-1], FRAME[0] // 2, -1)
+        strips = _filled([strips], TOKEN_FEATURES)
+        who = jnp.asarray(ENTITY_CODE)[statement.entity][..., None, :]
+        who = jnp.pad(who, [(0, 0)] * (who.ndim - 1) + [(NOUNS, 0)])
+        blank = jnp.zeros((*pixels.shape[:-1], TOKENS - 1 - strips.shape[-2], TOKEN_FEATURES))
+        return jnp.concatenate([who, strips, blank], axis=-2)
     ids = tokens(statement)
     code = jnp.concatenate([jnp.zeros((NOUNS, ENTITY_CODE.shape[1])), jnp.asarray(ENTITY_CODE)])
     return jnp.concatenate([jax.nn.one_hot(ids, NOUNS), code[ids]], axis=-1)

@@ -45,7 +45,7 @@ def random_answers() -> Learner:
         return jax.random.fold_in(key, (told * jnp.arange(1, told.shape[0] + 1)).sum())
 
     def answer(key: jax.Array, query: Statement) -> jax.Array:
-        for part in query:
+        for part in query[:4]:
             key = jax.random.fold_in(key, part)
         return jax.nn.one_hot(jax.random.randint(key, (), 0, 3), 3)
 
@@ -88,7 +88,7 @@ def ledger(judge) -> Learner:
 
 def generator_oracle(family: Family) -> Learner:
     """Knows the family's rules and reasons from the facts it was told: KU 2, BKU 0."""
-    return ledger(family.judge)
+    return ledger(family.judge)._replace(unveiled=True)
 
 
 class Neighbours(NamedTuple):

@@ -15,14 +15,15 @@ from flax import linen as nn
 
 from kubku import base_states
 from kubku.base_states import Outer, Training
+from kubku.grownet.eye import Switches
+from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
-from kubku.grownet.vote import grownet_vote
-from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
+from kubku.halo import EXPOSURES, FACTS, FRAME, VALUES, Learner, features, token_features
 from kubku.learners import controls, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
 from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
+from kubku.learners.patterns import by_nearest_pattern
 from kubku.outer import OUTER
 from kubku.tasks import Family
 
@@ -41,7 +42,8 @@ class Entry:
       make: (family, how much its base states are trained, how) -> Learner; how: None for
         `outer`'s. None for what isn't made of these.
       outer: how its base states are trained, if it is a network.
-      spatial: it needs a family whose attributes lie in space.
+      spatial: it needs a family whose attributes lie in space, or that shows frames.
+      shown: it needs a family that shows frames; told: one that doesn't.
       needs_rules: it needs a family whose rules are known.
       of_family: it is another program for each family.
       slow: it is asked `budget.slow` samples.
@@ -56,6 +58,8 @@ class Entry:
     make: Make | None
     outer: Outer | None = None
     spatial: bool = False
+    shown: bool = False
+    told: bool = False
     needs_rules: bool = False
     of_family: bool = False
     slow: bool = False
@@ -66,8 +70,10 @@ class Entry:
 
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
-        return (family.is_spatial or not self.spatial) and (
-            family.has_rules or not self.needs_rules
+        return (
+            (family.is_spatial or family.is_shown or not self.spatial)
+            and (family.has_rules or not self.needs_rules)
+            and not (self.told if family.is_shown else self.shown)
         )
 
 
@@ -103,7 +109,12 @@ def _dictionary_mlp(family: Family, training: Training, outer: Outer | None) -> 
     learner = tabular.dictionary_reader()
     bases = base_states.of(learner, training, outer)
     bases.pop("marginal")  # without a dictionary there is nothing to read
-    return learner._replace(bases=bases)
+    return _reading(family, learner._replace(bases=bases))
+
+
+def _reading(family: Family, learner: Learner) -> Learner:
+    """One that reads numbers, for a family that tells them or shows frames."""
+    return by_nearest_pattern(learner) if family.is_shown else learner
 
 
 def _plain(make: Callable[[], Learner]) -> Make:
@@ -111,18 +122,22 @@ def _plain(make: Callable[[], Learner]) -> Make:
     return lambda family, training, outer: make()
 
 
-def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
-    """`grownet_two_layer` by another rule, from its base state `grown` alone."""
-
-    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
-        learner = grownet_two_layer(rule(family))
-        return learner._replace(bases={"grown": learner.bases["grown"]}, **changes)
-
-    return make
+def _grownet(**off: bool) -> Make:
+    """GrowNet with some of its ideas switched off."""
+    return lambda family, training, outer: grownet(family.is_shown, Switches(**off))
 
 
-def _ablation(**rule: Any) -> Entry:
-    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)))
+def _ablation(shown: bool = False, **off: bool) -> Entry:
+    return Entry("ablation", _grownet(**off), shown=shown)
+
+
+def _cnn(family: Family) -> nn.Module:
+    return CNN(FRAME, 1) if family.is_shown else CNN(family.canvas, VALUES)
+
+
+def _table(make: Callable[[], Learner]) -> Entry:
+    """A control that reads attributes and values as numbers."""
+    return Entry("control", lambda family, training, outer: _reading(family, make()))
 
 
 def _control(make: Callable[[], Learner]) -> Entry:
@@ -133,7 +148,7 @@ LEARNERS = {
     "mlp": Entry("gradient", _network(lambda family: MLP(), features), OUTER["mlp"]),
     "cnn": Entry(
         "gradient",
-        _network(lambda family: CNN(family.canvas), features),
+        _network(_cnn, features),
         OUTER["cnn"],
         spatial=True,
         of_family=True,
@@ -153,39 +168,31 @@ LEARNERS = {
     "transformer_context": Entry(
         "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
     ),
-    "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
-    "grownet_vote": Entry("grownet", _plain(grownet_vote)),
-    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
-    # Readers never grow a neuron.
-    "grownet_no_growth": _ablation(neurons=1),
-    # Readers look at one attribute each.
-    "grownet_one_attribute": _ablation(reach=1),
-    # Readers weigh alike, whatever their record.
-    "grownet_unweighted": Entry(
-        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},))
-    ),
-    # Readers of two look at cells that touch alone.
-    "grownet_windowed": Entry(
-        "ablation",
-        _ablated(lambda family: TwoLayerRule(canvas=family.canvas)),
-        spatial=True,
-        of_family=True,
-    ),
-    # Readers say nothing where they find no slot.
-    "grownet_without_novelty": _ablation(novelty=False),
-    # Readers are grown on settled questions alone: they say UNKNOWN for novelty and nothing else.
-    "grownet_never_told_unknown": _ablation(told_unknown=False),
+    "grownet": Entry("grownet", _grownet(), grows=True),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup), told=True),
+    # Slots answer with the count of their hits.
+    "grownet_counts": _ablation(strength=False),
+    # Pixels' thresholds start at 0 (T0).
+    "grownet_no_imprint": _ablation(shown=True, imprint=False),
+    # Pixels' thresholds stay where they started (T2).
+    "grownet_no_homeostasis": _ablation(shown=True, homeostasis=False),
+    # No layer grows.
+    "grownet_no_growth": _ablation(growth=False),
+    # Columns hear whole frames.
+    "grownet_no_windows": _ablation(shown=True, windows=False),
+    # Doubt is a check whether an attribute that can be stated was, and never novelty.
+    "grownet_stated_check": _ablation(novelty=False),
     "always_yes": _control(controls.always_yes),
     "always_no": _control(controls.always_no),
     "always_unknown": _control(controls.always_unknown),
-    "random_answers": _control(controls.random_answers),
-    "dictionary": _control(tabular.dictionary),
-    "pair_counts": _control(tabular.pair_counts),
+    "random_answers": _table(controls.random_answers),
+    "dictionary": _table(tabular.dictionary),
+    "pair_counts": _table(tabular.pair_counts),
     # As long as the networks are trained, and as the MLP is.
     "dictionary_mlp": Entry("control", _dictionary_mlp, OUTER["mlp"]),
-    "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
-    "question_only": _control(controls.question_only),
-    "forced_choice": _control(controls.forced_choice),
+    "nearest_neighbour": _table(partial(controls.nearest_neighbour, EXPOSURES)),
+    "question_only": _table(controls.question_only),
+    "forced_choice": _table(controls.forced_choice),
     "generator_oracle": Entry(
         "control",
         lambda family, training, outer: controls.generator_oracle(family),
@@ -235,6 +242,12 @@ def make(
     if entry.make is None:
         raise ValueError(f"{name} is asked and not made")
     if not entry.can_handle(family):
-        needed = "laid out in space" if entry.spatial else "whose rules are known"
+        needed = "whose rules are known"
+        for needs, what in (
+            (entry.spatial, "laid out in space"),
+            (entry.shown, "that shows frames"),
+            (entry.told, "that tells statements"),
+        ):
+            needed = what if needs else needed
         raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
     return entry.make(family, training, outer or entry.outer)

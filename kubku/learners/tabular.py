@@ -15,9 +15,18 @@ import numpy as np
 from flax import linen as nn
 
 from evidence.answers import Answer
-from kubku.base_states import withheld
 from kubku.grownet.ensemble import in_order, opinion
-from kubku.halo import BASE, DERIVED, ENTITIES, VALUES, Learner, Sample, Samples, Statement
+from kubku.halo import (
+    BASE,
+    DERIVED,
+    ENTITIES,
+    VALUES,
+    Learner,
+    Sample,
+    Samples,
+    Statement,
+    withheld,
+)
 
 UNSTATED = 0
 _QUESTIONS = 2 * DERIVED

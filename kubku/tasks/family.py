@@ -18,6 +18,7 @@ from kubku.halo import (
     BASE,
     VALUES,
     Sample,
+    Samples,
     Sizes,
     Statement,
 )
@@ -66,6 +67,8 @@ class Family(NamedTuple):
       words: for each base attribute the words of its values.
       names: what entities are called, one name for each.
       sizes: how much room it needs.
+      paint: (key, samples) -> samples with frames, where it shows statements instead of telling
+        them; else None.
     """
 
     name: str
@@ -80,6 +83,12 @@ class Family(NamedTuple):
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     sizes: Sizes = Sizes()
+    paint: Callable[[jax.Array, Samples], Samples] | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether its statements are shown in frames."""
+        return self.paint is not None
 
     @property
     def is_spatial(self) -> bool:
@@ -159,7 +168,7 @@ def follow(
 
 def say(family: Family, statement: Statement) -> str:
     """A statement or question in words; takes scalars (of NumPy or Python)."""
-    template, entity, attribute, value = (int(part) for part in statement)
+    template, entity, attribute, value = (int(part) for part in statement[:4])
     if attribute >= BASE:
         clause = family.clause[attribute].split("|")[value].format(e=family.names[entity])
     else:
@@ -180,4 +189,4 @@ def story(family: Family, sample: Sample) -> str:
     """The facts of one sample as a short text; what isn't so is left unsaid."""
     exposure = jax.tree.map(np.asarray, sample.exposure)
     told = np.flatnonzero((np.asarray(sample.label) == YES) & np.asarray(sample.shown))
-    return " ".join(say(family, Statement(*(part[i] for part in exposure))) for i in told)
+    return " ".join(say(family, Statement(*(part[i] for part in exposure[:4]))) for i in told)

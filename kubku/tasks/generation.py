@@ -83,8 +83,12 @@ def generate(
     # Joined on the host: there every size would be a compilation of its own.
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(chunks))
     if pairs:
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
-    return jax.tree.map(lambda leaf: leaf[:n, 0], both)
+        samples = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
+    else:
+        samples = jax.tree.map(lambda leaf: leaf[:n, 0], both)
+    if family.paint is None:
+        return samples
+    return family.paint(jax.random.fold_in(key, SPLITS[split].number), samples)
 
 
 @partial(jax.jit, static_argnums=0)
