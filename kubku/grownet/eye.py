@@ -32,7 +32,7 @@ GAIN = 2.0
 OPENING = 160
 """Frames that pixels adapt to before they are frozen. Adapting for ever, a pixel ends up firing at
 one frame in ten, however often it is lit."""
-VIGILANCE = 0.55
+VIGILANCE = 0.45
 """How much of a pattern must match (a cosine) for its neuron to know a frame."""
 STRENGTH = slots.strengths()
 

@@ -17,7 +17,7 @@ from kubku.grownet.memory import Memory
 from kubku.grownet.readers import Readers
 from kubku.halo import (
     ATTRIBUTES,
-    ENTITIES,
+    STREAM,
     VALUES,
     Learner,
     Sample,
@@ -53,7 +53,7 @@ class GrowNetState(NamedTuple):
     steps: Array
 
 
-def grownet(shown: bool, switches: Switches = Switches(), entities: int = ENTITIES) -> Learner:
+def grownet(shown: bool, switches: Switches = Switches(), entities: int = STREAM + 1) -> Learner:
     """GrowNet as a learner, which knows nothing before it has grown.
 
     A statement is an event at (attribute, value): of a frame, the two patterns that the eye knows
@@ -65,7 +65,7 @@ def grownet(shown: bool, switches: Switches = Switches(), entities: int = ENTITI
     Args:
       shown: statements are shown in frames.
       switches: which of its ideas are at work.
-      entities: how many there is room for.
+      entities: how many it has room to learn about: a stream's, by default.
     """
     return Learner(
         init=partial(init, shown, switches, entities),
@@ -73,7 +73,7 @@ def grownet(shown: bool, switches: Switches = Switches(), entities: int = ENTITI
         answer=answer,
         bases={"grown": _grow},
         trials=tuple({"focus": float(4**power)} for power in range(8)),
-        chunk=8,
+        chunk=16,
     )
 
 

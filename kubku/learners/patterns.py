@@ -20,7 +20,7 @@ from jax import lax
 from kubku.halo import ATTRIBUTES, DARK, FRAME, VALUES, Learner, Sample, Samples, State, Statement
 
 HALF = FRAME[0] * FRAME[1] // 2
-NEAR = 0.55
+NEAR = 0.45
 """The least cosine at which a frame belongs to a leader."""
 LOOKED_AT = 128
 """Samples of the pretraining split whose frames are clustered."""

@@ -4,7 +4,8 @@ The upper half of a frame holds the cue of an attribute, four lit pixels of 32; 
 pattern of one of its values, four of 32 again. Which pixels, is drawn for each generator seed: no
 two cues share more than one, the values of one attribute share none, and those of different
 attributes are drawn without regard to each other. A frame then gets noise: in each half one pixel
-that means nothing is lit, too (a distractor), and every pixel's grey is off by a normal error.
+that means nothing is lit, too (a distractor), and every pixel's grey is off by a normal error, whose
+size is drawn for the frame: some are clear and some nearly lost.
 
 So stating and asking are showing a frame; who it is about is told beside it, as in every family.
 Facts, rules and right answers are those of the stories: the pictures are all that differs.
@@ -23,8 +24,8 @@ from kubku.tasks.stories import STORIES
 
 HALF = FRAME[0] * FRAME[1] // 2
 LIT_PIXELS = 4
-NOISE = 0.1
-"""Standard deviation of a pixel's grey, of which black to white is 1."""
+NOISE = 0.05, 0.25
+"""Least and largest standard deviation of a frame's greys, of which black to white is 1."""
 
 
 class Prototypes(NamedTuple):
@@ -86,10 +87,11 @@ def clean(shapes: Prototypes, statement: Statement) -> jax.Array:
 def frame(shapes: Prototypes, key: jax.Array, statement: Statement) -> jax.Array:
     """Frames of statements, i32[N] leaves: u8[N, *FRAME]."""
     lit = clean(shapes, statement)
-    of_distractors, of_noise = jax.random.split(key)
+    of_distractors, of_size, of_noise = jax.random.split(key, 3)
     astray = jax.random.randint(of_distractors, lit.shape[:-1], 0, HALF)
     lit |= jnp.arange(HALF) == astray[..., None]
-    grey = jnp.where(lit, LIT, DARK) + NOISE * jax.random.normal(of_noise, lit.shape)
+    size = jax.random.uniform(of_size, (*lit.shape[:-2], 1, 1), minval=NOISE[0], maxval=NOISE[1])
+    grey = jnp.where(lit, LIT, DARK) + size * jax.random.normal(of_noise, lit.shape)
     return jnp.round(255 * jnp.clip(grey, 0, 1)).astype(jnp.uint8).reshape(-1, *FRAME)
 
 
