@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from kubku.grownet.two_layer import grownet_two_layer
+from kubku.grownet.vote import VoteRule, grownet_vote
 
 from benchmarks.timing import isolated, save, timed
 from evidence.runtime.devices import over_runs, shard
@@ -15,8 +17,6 @@ from kubku.grownet import growth
 from kubku.grownet.growth import LayerRule
 from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.slots import SlotRule
-from kubku.grownet.two_layer import grownet_two_layer
-from kubku.grownet.vote import VoteRule, grownet_vote
 from kubku.halo import BASE, EXPOSURES, QUERIES, Sample, Statement
 
 _SAMPLES = 8192

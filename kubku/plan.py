@@ -69,7 +69,7 @@ def prepared(settings: Experiment, folder: Path) -> Plan:
                 f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
             )
     chosen = [cell for cell in possible if wanted is None or cell.base in wanted]
-    bases = BaseCache(settings, learners, source.pretrain)
+    bases = BaseCache(settings, learners, source)
     return Plan(settings, folder, source, learners, chosen, bases)
 
 

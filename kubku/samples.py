@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
@@ -15,7 +15,7 @@ from kubku.base_states import WORLDS, keys
 from kubku.halo import Kind, Sample, Samples
 from kubku.results import Example, KindName, Query
 from kubku.settings import Budget, Experiment
-from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
+from kubku.tasks import FAMILIES, Family, Rules, apart, generate, jsonl, say, story
 
 EXAMPLES = 6
 """Samples of a family that are shown in words."""
@@ -72,7 +72,24 @@ class Source:
     def pretrain(self, family: str, world: str, replicate: int) -> Samples:
         """What the base states of a replicate are made from, as NumPy arrays."""
         with self._drawing[family], jax.default_device(self._place(family)):
-            return self._pretrain(family, world, self._settings.seeds(replicate)[0])
+            return self._pretrain(family, world, *self._settings.seeds(replicate))
+
+    def rules(self, family: str, replicate: int) -> Rules:
+        """What follows from what in all samples of a replicate.
+
+        Raises:
+          ValueError: the family has no rules.
+        """
+        return self._rules(family, self._settings.seeds(replicate)[1])
+
+    def _rules(self, family: str, generator_seed: int) -> Rules:
+        _, of_rules = self._keys(generator_seed)
+        return self.families[family].rules(of_rules)
+
+    def _keys(self, generator_seed: int) -> tuple[jax.Array, jax.Array]:
+        """Keys of a generator seed: of the samples that are asked about, of the rules."""
+        key = jax.random.key(self._settings.seed + 1000 * generator_seed)
+        return key, jax.random.fold_in(key, 8)  # no split's number, see `generate`
 
     def _place(self, family: str) -> jax.Device:
         """Where a family's samples are drawn, whoever wants them: each device would compile it."""
@@ -83,24 +100,29 @@ class Source:
         budget, seed = self._settings.budget, self._settings.seed
         if self._file is not None and not self.families[family].has_rules:
             return self._file.splits(budget, seed)
-        return _drawn(self.families[family], budget, seed + 1000 * generator_seed)
+        key, _ = self._keys(generator_seed)
+        rules = self._rules(family, generator_seed)
+        return _drawn(self.families[family], rules, budget, key)
 
-    def _draw_pretrain(self, family: str, world: str, base_seed: int) -> Samples:
+    def _draw_pretrain(
+        self, family: str, world: str, base_seed: int, generator_seed: int
+    ) -> Samples:
         *_, key = keys(base_seed)
-        size = self._settings.budget.pretrain
-        return generate(self.families[family], key, size, "pretrain", skew=WORLDS[world])
+        rules, size = self._rules(family, generator_seed), self._settings.budget.pretrain
+        skew = WORLDS[world]
+        return generate(self.families[family], key, size, "pretrain", skew=skew, rules=rules)
 
 
-def _drawn(family: Family, budget: Budget, seed: int) -> Splits:
-    key = jax.random.key(seed)
+def _drawn(family: Family, rules: Rules, budget: Budget, key: jax.Array) -> Splits:
+    draw = partial(generate, family, rules=rules)
     of_pairs, of_streams = jax.random.split(key, 2)
-    flowing = generate(family, of_streams, budget.streams * budget.length, "test")
+    flowing = draw(of_streams, budget.streams * budget.length, "test")
     shape = budget.streams, budget.length
     streams = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), flowing)
     return Splits(
-        generate(family, key, budget.validation, "validation"),
-        generate(family, key, budget.test, "test"),
-        generate(family, of_pairs, budget.pairs, "test", pairs=True),
+        draw(key, budget.validation, "validation"),
+        draw(key, budget.test, "test"),
+        draw(of_pairs, budget.pairs, "test", pairs=True),
         apart(streams),
     )
 

@@ -129,9 +129,7 @@ def _grow(state: GrowNetState, samples: Samples, key: Array | None) -> GrowNetSt
             for part in (samples.exposure, samples.query)
             if part.frame is not None
         ]
-        state = state._replace(
-            eye=eye.grow(state.eye, state.switches, jnp.concatenate(frames))
-        )
+        state = state._replace(eye=eye.grow(state.eye, state.switches, jnp.concatenate(frames)))
 
     def recalled(sample: Sample) -> tuple[Array, ...]:
         items, known = _translated(state, sample.exposure)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from evidence.answers import Answer
 from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, Samples, State, Statement
-from kubku.tasks.family import UNKNOWN, YES, Family
+from kubku.tasks.family import UNKNOWN, YES, Family, Rules
 
 BASES = {"none": None}
 
@@ -53,42 +53,40 @@ def random_answers() -> Learner:
 
 
 class Ledger(NamedTuple):
-    """What was said about one entity, and which questions that settles.
+    """What was said about one entity, and what follows from it.
 
     Attributes:
+      rules: those that hold. A study gives each replicate its own.
       entity: i32[], -1 before anything was said.
-      judged: i32[ATTRIBUTES, VALUES], an Answer to 'is attribute a value v?'.
+      values: i32[BASE], what was said; -1 where nothing was.
     """
 
+    rules: Rules
     entity: jax.Array
-    judged: jax.Array
+    values: jax.Array
 
 
-def ledger(judge) -> Learner:
-    """Writes down what is said of whoever the first fact is about, and answers by `judge(values,
-    stated)`; UNKNOWN about anybody else.
+def generator_oracle(family: Family) -> Learner:
+    """Knows the rules, writes down what is said of whoever the first fact is about, and reasons
+    from that; UNKNOWN about anybody else: KU 2, BKU 0.
     """
 
     def init(key: jax.Array) -> Ledger:
-        return Ledger(jnp.array(-1), jnp.full((ATTRIBUTES, VALUES), UNKNOWN))
+        return Ledger(family.rules(jax.random.key(0)), jnp.array(-1), jnp.full(BASE, -1))
 
     def learn(state: Ledger, sample: Sample) -> Ledger:
         is_fact = (sample.label == YES) & sample.shown
         is_fact &= sample.exposure.entity == sample.exposure.entity[0]
         fact = jnp.where(is_fact, sample.exposure.value, -1)
         values = jnp.full(BASE, -1).at[sample.exposure.attribute].max(fact)
-        return Ledger(sample.exposure.entity[0], judge(jnp.maximum(values, 0), values >= 0))
+        return state._replace(entity=sample.exposure.entity[0], values=values)
 
     def answer(state: Ledger, query: Statement) -> jax.Array:
-        judged = state.judged[query.attribute, query.value]
-        return jax.nn.one_hot(jnp.where(query.entity == state.entity, judged, UNKNOWN), 3)
+        judged = family.judge(state.rules, jnp.maximum(state.values, 0), state.values >= 0)
+        known = judged[query.attribute, query.value]
+        return jax.nn.one_hot(jnp.where(query.entity == state.entity, known, UNKNOWN), 3)
 
-    return Learner(init, learn, answer, BASES)
-
-
-def generator_oracle(family: Family) -> Learner:
-    """Knows the family's rules and reasons from the facts it was told: KU 2, BKU 0."""
-    return ledger(family.judge)._replace(unveiled=True)
+    return Learner(init, learn, answer, BASES, unveiled=True)
 
 
 class Neighbours(NamedTuple):

@@ -109,7 +109,7 @@ def _reading(own: Any) -> Any:
     """The type of a state with a learner's own fields, so that its settings can be tuned, and the
     patterns; `own` is None for a state that has no fields.
     """
-    made: Any = namedtuple("Reading", (*getattr(own, "_fields", ("own",)), "book"))  # noqa: PYI024
+    made: Any = namedtuple("Reading", (*getattr(own, "_fields", ("own",)), "book"))
     made.of = own
     return made
 

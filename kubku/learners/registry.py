@@ -44,7 +44,8 @@ class Entry:
       outer: how its base states are trained, if it is a network.
       spatial: it needs a family whose attributes lie in space, or that shows frames.
       shown: it needs a family that shows frames; told: one that doesn't.
-      needs_rules: it needs a family whose rules are known.
+      needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
+        state's `rules`.
       of_family: it is another program for each family.
       slow: it is asked `budget.slow` samples.
       grows: its base state `grown` is counted while it grows, for the picture.

@@ -2,8 +2,9 @@
 
 from kubku.tasks.family import SPLITS, Family, Split, say, story
 from kubku.tasks.frames import FRAMES
-from kubku.tasks.generation import apart, generate, instances
+from kubku.tasks.generation import apart, generate
 from kubku.tasks.grids import GRIDS
+from kubku.tasks.rules import Rules, instances
 from kubku.tasks.series import SERIES
 from kubku.tasks.stories import STORIES
 
@@ -13,6 +14,7 @@ __all__ = [
     "FAMILIES",
     "SPLITS",
     "Family",
+    "Rules",
     "Split",
     "apart",
     "generate",

@@ -1,12 +1,11 @@
 """What a family of tasks is: what is true in it, what follows, and how it is put into words.
 
-A family draws what is true, and judges: given the stated facts, which questions are settled?
-`kubku.tasks.generation` builds samples and halos from that.
+A family draws its rules and what is true, and judges: given the stated facts, which questions are
+settled? `kubku.tasks.generation` builds samples and halos from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,14 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from kubku.halo import (
-    BASE,
-    VALUES,
-    Sample,
-    Samples,
-    Sizes,
-    Statement,
-)
+from kubku.halo import BASE, Sample, Sizes, Statement
+from kubku.tasks import pictures, rules
+from kubku.tasks.rules import Rules
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 
@@ -32,7 +26,7 @@ class Stereotype(NamedTuple):
     Attributes:
       cue: a base attribute.
       target: a base or derived attribute.
-      values: for each value of the cue the stereotypical value of the target, or -1 for none.
+      values: for each value of the cue the stereotypical value of the target.
     """
 
     cue: int
@@ -47,19 +41,11 @@ class Family(NamedTuple):
       name: as in results.
       arity: how many values each base attribute has, 3 to VALUES; three at least, because a
         question must be able to deny with a value that the exposure didn't use for contrast.
-      draw: (key, skew) -> i32[BASE], what is true. With probability `skew` a stereotype's target
-        follows its cue; with 0 the two are independent, as in every evaluation.
-      judge: (i32[BASE] values, bool[BASE] stated) -> i32[ATTRIBUTES, VALUES], the right answer to
-        'is attribute a value v?' given the stated facts alone.
-      reads: for each derived attribute the base attributes that its rule reads. What a sample
-        states of them is the instance of the rule. No two splits ask about the same one, whether
-        it settles the question or not; bias traps, which nothing is trained on, aside. What one
-        stated attribute settles by itself it settles in other instances too: only where several
-        must come together is the instance new in all that matters.
-      stereotypes: at least two with different targets and neither target the other's cue, a
-        protected attribute the cue of one of them. None comes before one that its cue is the
-        target of.
-      protected: the attributes in one of which two samples of a pair differ.
+      readable: the base attributes that rules may read, with VALUES values each, 15 at least; in a
+        family with space a ring in which neighbours touch. None where a family has no rules.
+      stereotypes: some with base targets and some with derived ones, no cue among `readable`. None
+        comes before one that its cue is the target of. Each protected attribute is the cue of one.
+      protected: the attributes in one of which two samples of a pair differ; none is `readable`.
       canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
         where a family has no space.
       clause: for each attribute a pattern with {e} and, unless derived, {v}; a derived attribute
@@ -67,15 +53,12 @@ class Family(NamedTuple):
       words: for each base attribute the words of its values.
       names: what entities are called, one name for each.
       sizes: how much room it needs.
-      paint: (key, samples) -> samples with frames, where it shows statements instead of telling
-        them; else None.
+      is_shown: its statements are shown in frames, not told, see `pictures`.
     """
 
     name: str
     arity: tuple[int, ...]
-    draw: Callable[[jax.Array, jax.Array | float], jax.Array]
-    judge: Callable[[jax.Array, jax.Array], jax.Array]
-    reads: tuple[tuple[int, ...], ...]
+    readable: tuple[int, ...]
     stereotypes: tuple[Stereotype, ...]
     protected: tuple[int, ...]
     canvas: tuple[int, int]
@@ -83,12 +66,7 @@ class Family(NamedTuple):
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     sizes: Sizes = Sizes()
-    paint: Callable[[jax.Array, Samples], Samples] | None = None
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether its statements are shown in frames."""
-        return self.paint is not None
+    is_shown: bool = False
 
     @property
     def is_spatial(self) -> bool:
@@ -100,7 +78,34 @@ class Family(NamedTuple):
         """Whether it knows what follows from what is stated, and so can draw samples; a user's
         file of samples doesn't.
         """
-        return bool(self.reads)
+        return bool(self.readable)
+
+    def rules(self, key: jax.Array) -> Rules:
+        """The rules that a key gives: what all samples of a generator seed go by.
+
+        Raises:
+          ValueError: it has none.
+        """
+        if not self.has_rules:
+            raise ValueError(f"{self.name} has no rules to draw, nor samples")
+        drawn = rules.draw(key, self.readable, self.is_spatial)
+        if not self.is_shown:
+            return drawn
+        return drawn._replace(shapes=pictures.prototypes(jax.random.fold_in(key, 1)))
+
+    def draw(self, rules: Rules, key: jax.Array, skew: jax.Array | float) -> jax.Array:
+        """What is true, i32[BASE]: all values alike in probability but those of stereotypes' base
+        targets, which follow their cue with probability `skew`. With 0 the two are independent, as
+        in every evaluation. Derived targets follow in what is asked, see `generate`.
+        """
+        u = jax.random.uniform(key, (2, BASE))
+        return follow(self.stereotypes, below(u[0], jnp.array(self.arity)), u[1], skew)
+
+    def judge(self, rules_: Rules, values: jax.Array, stated: jax.Array) -> jax.Array:
+        """The right answer to 'is attribute a value v?' given the stated facts alone:
+        i32[ATTRIBUTES, VALUES] for i32[BASE] values and bool[BASE] stated.
+        """
+        return rules.judge(rules_, values, stated)
 
 
 class Split(NamedTuple):
@@ -133,36 +138,22 @@ def below(u: jax.Array, n: jax.Array | int) -> jax.Array:
     return jnp.minimum((u * n).astype(jnp.int32), n - 1)
 
 
-def stated_only(values: jax.Array, stated: jax.Array) -> jax.Array:
-    """The judgement of base attributes that say nothing about each other: i32[BASE, VALUES]."""
-    settled = jnp.where(values[:, None] == jnp.arange(VALUES), YES, NO)
-    return jnp.where(stated[:, None], settled, UNKNOWN)
-
-
-def affirm_and_deny(holds: jax.Array) -> jax.Array:
-    """Answers to 'does it hold?' as i32[DERIVED, VALUES]: value 0 asks the denial, 1 the truth."""
-    # NO = 0, UNKNOWN = 1, YES = 2: Kleene's negation is 2 - x.
-    return jnp.stack([2 - holds, holds] + [jnp.full_like(holds, NO)] * (VALUES - 2), axis=-1)
-
-
 def follow(
     stereotypes: tuple[Stereotype, ...], values: jax.Array, u: jax.Array, skew: jax.Array | float
 ) -> jax.Array:
     """Values of someone in a world in which the stereotypes of base attributes are `skew` true.
 
-    A target of several stereotypes follows any of them, by chance.
-
     Args:
       stereotypes: in the order of `Family.stereotypes`.
       values: i32[BASE], drawn without them.
-      u: f32[2, BASE], uniform in [0, 1).
+      u: f32[BASE], uniform in [0, 1).
       skew: probability that a target follows.
     """
-    for target in dict.fromkeys(s.target for s in stereotypes if s.target < BASE):
-        own = [s for s in stereotypes if s.target == target]
-        said = jnp.stack([jnp.array(s.values)[values[s.cue]] for s in own])
-        usual = said[below(u[0, target], len(own))]
-        values = values.at[target].set(jnp.where(u[1, target] < skew, usual, values[target]))
+    for stereotype in stereotypes:
+        target = stereotype.target
+        if target < BASE:
+            usual = jnp.array(stereotype.values)[values[stereotype.cue]]
+            values = values.at[target].set(jnp.where(u[target] < skew, usual, values[target]))
     return values
 
 

@@ -48,7 +48,7 @@ from kubku.halo import (
     Stratum,
     tokens,
 )
-from kubku.tasks.family import Family, say, stated_only, story
+from kubku.tasks.family import Family, say, story
 
 FROM_FILE = "jsonl"
 """The name of the family that a file makes."""
@@ -222,9 +222,6 @@ class _Vocabulary:
     def family(self) -> Family:
         """A family that can put its samples into words; it has no generator."""
 
-        def no_generator(*_: Any) -> Any:
-            raise ValueError("samples from a file can't be generated")
-
         # What the user wrote is put into patterns, and is none itself.
         def plain(text: str) -> str:
             return text.replace("{", "{{").replace("}", "}}")
@@ -241,9 +238,7 @@ class _Vocabulary:
         return Family(
             name=FROM_FILE,
             arity=(VALUES,) * BASE,
-            draw=no_generator,
-            judge=stated_only,
-            reads=(),
+            readable=(),
             stereotypes=(),
             protected=(),
             canvas=(0, 0),

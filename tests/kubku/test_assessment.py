@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from evidence.results import Manifest as AnyManifest
-from kubku import assessment, base_cache, cells, evaluation, measures, samples
+from kubku import assessment, base_cache, cells, evaluation, samples
 from kubku.arms import Arm, Asked
 from kubku.assessment import Collected
 from kubku.base_states import Training
+from kubku.halo import Stratum
 from kubku.learners import registry
 from kubku.results import Manifest
 from kubku.samples import Splits, rows
@@ -38,7 +39,7 @@ def found(name, splits):
 
 def collected(splits, cell_of, replicates=2, **changes):
     """Two learners, each with as many cells alike."""
-    joint = np.asarray(measures.joint(FAMILY, splits.test))
+    joint = splits.test.stratum == Stratum.SEVERAL_FACTS
     given = {
         "arms": [
             Arm("stories", name, "none", [cell_of[name]] * replicates, {}) for name in cell_of

@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer, within_windows
+from kubku.grownet.vote import grownet_vote
 
 from evidence.answers import Answer
 from kubku import protocol
@@ -12,8 +14,6 @@ from kubku.base_states import Training
 from kubku.grownet import memory
 from kubku.grownet.history import growth_history
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer, within_windows
-from kubku.grownet.vote import grownet_vote
 from kubku.halo import (
     BASE,
     DERIVED,

@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from kubku.grownet.two_layer import grownet_two_layer
+from kubku.grownet.vote import grownet_vote
 
 from benchmarks import kubku as benchmark
 from evidence.answers import Answer
 from kubku import base_states, protocol
 from kubku.base_states import Outer, Training
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import grownet_two_layer
-from kubku.grownet.vote import grownet_vote
 from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features
 from kubku.learners import controls, registry, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner

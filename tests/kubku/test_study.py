@@ -9,13 +9,13 @@ import numpy as np
 import optax
 import pytest
 from hydra import compose, initialize_config_module
+from kubku.grownet.two_layer import grownet_two_layer
 from omegaconf import OmegaConf
 
 from evidence.runtime import devices
 from kubku import cells, protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
-from kubku.grownet.two_layer import grownet_two_layer
 from kubku.plan import prepared
 from kubku.results import Tuned
 from kubku.tasks import FAMILIES, generate
