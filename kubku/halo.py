@@ -240,8 +240,9 @@ FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 def features(statement: Statement) -> jax.Array:
     """A statement as f32[..., FEATURES]: template, entity code, attribute, and (attribute, value).
 
-    All are one-hot but the entity's code. The last part binds a value to its attribute. Where there
-    is a frame, its pixels stand at the head of that part, less the ground's grey, and the rest is 0.
+    All are one-hot but the entity's code. The last part binds a value to its attribute. Where
+    there is a frame, its pixels, less the ground's grey, stand at the head of that part, and 0s
+    after them.
     """
     if statement.frame is not None:
         pixels = _pixels(statement)

@@ -30,6 +30,9 @@ LOOKED_AT = 128
 """Samples of the pretraining split whose frames the columns of an eye grow on."""
 
 
+ALL_ON = Switches()
+
+
 class GrowNetState(NamedTuple):
     """`grownet`'s state.
 
@@ -53,7 +56,7 @@ class GrowNetState(NamedTuple):
     steps: Array
 
 
-def grownet(shown: bool, switches: Switches = Switches(), entities: int = STREAM + 1) -> Learner:
+def grownet(shown: bool, switches: Switches = ALL_ON, entities: int = STREAM + 1) -> Learner:
     """GrowNet as a learner, which knows nothing before it has grown.
 
     A statement is an event at (attribute, value): of a frame, the two patterns that the eye knows
@@ -129,7 +132,11 @@ def _grow(state: GrowNetState, samples: Samples, key: Array | None) -> GrowNetSt
             for part in (samples.exposure, samples.query)
             if part.frame is not None
         ]
-        state = state._replace(eye=eye.grow(state.eye, state.switches, jnp.concatenate(frames)))
+        # An eye grows once, whatever else is heard later.
+        grown = eye.grow(state.eye, state.switches, jnp.concatenate(frames))
+        first = ~state.eye.upper.any()
+        seeing = jax.tree.map(lambda a, b: jnp.where(first, a, b), grown, state.eye)
+        state = state._replace(eye=seeing)
 
     def recalled(sample: Sample) -> tuple[Array, ...]:
         items, known = _translated(state, sample.exposure)

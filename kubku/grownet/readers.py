@@ -5,9 +5,9 @@ recalled of somebody's two attributes, or that nothing is, is the place of an ev
 layer of neurons that share a memory (`growth.listen`) and have 16 slots each. A slot has a strength
 for each answer told there. A place without a slot is novel.
 
-With bins at widths of 100% a place is a bin of its own, so the layer is kept as a table over places,
-with the number of slots that exist in place of their order; it is the same layer
-(`tests/kubku/test_grownet_learner.py`).
+With bins at widths of 100% a place is a bin of its own, so the layer is kept as a table over
+places, with the number of slots that exist in place of their order. An event that finds no room is
+lost: the core would reinforce another bin's slot with it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from jax import Array, lax
 from evidence.answers import Answer
 from kubku.grownet.ensemble import opinion
 from kubku.grownet.eye import STRENGTH, Switches
+from kubku.grownet.slots import STEP
 from kubku.halo import ATTRIBUTES, BASE, VALUES
 
 QUESTIONS = ATTRIBUTES * VALUES
@@ -71,16 +72,22 @@ def judge(
 ) -> Array:
     """Scores f32[3]: the linear opinion pool (Stone, 1961) of a question's readers.
 
-    A reader that has a slot says what share of its strength each answer has; one that hasn't says
-    UNKNOWN, or nothing if novelty is off. It weighs exp(focus * the share it foresaw).
+    A reader that has a slot at its place says what share of the slot's strength each answer has.
+    Answers inhibit each other: it weighs the strength by which the first exceeds the second, times
+    that over the whole. One that has no slot says UNKNOWN, as if it had been told so once, or
+    nothing if novelty is off. All weigh exp(focus * the share of answers that they foresaw).
     """
     each = np.arange(len(PAIRS))
-    hits = readers.hits[question, each, place].astype(jnp.float32)
+    hits = readers.hits[question, each, place].astype(jnp.int32)
     strength = jnp.where(switches.strength, _strength(hits), hits)
     familiar = (hits > 0).any(-1)
+    first, total = strength.max(-1), strength.sum(-1)
+    ahead = 2 * first + strength.min(-1) - total  # of three, the largest less the middle one
+    once = jnp.where(switches.strength, STEP, 1.0) * switches.novelty
+    sure = jnp.where(familiar, ahead**2 / jnp.maximum(total, 1e-9), once)
     record = readers.right[question] / jnp.maximum(readers.told[question], 1)
     weight = jnp.exp(focus * (record - record.max()))
-    return opinion(strength, familiar, weight * (familiar | switches.novelty))
+    return opinion(strength, familiar, weight * sure)
 
 
 def tell(
@@ -113,4 +120,4 @@ def tell_all(
 
 
 def _strength(hits: Array) -> Array:
-    return jnp.asarray(STRENGTH)[jnp.minimum(hits, 255).astype(jnp.int32)]
+    return jnp.asarray(STRENGTH)[jnp.minimum(hits, 255)]

@@ -213,7 +213,7 @@ def imprint(
 
 
 def strengths() -> np.ndarray:
-    """The strength of a slot by its hits at modulation 1, f32[256]; the last holds for all after."""
+    """A slot's strength by its hits at modulation 1, f32[256]; the last holds for all after."""
     found = [0.0]
     while len(found) < 256:
         x = found[-1] + STEP

@@ -205,7 +205,7 @@ LEARNERS = {
 
 KNOWN = LEARNERS | {
     "custom": Entry("own", None, needs_target=True, pure=False),
-    "language_model": Entry("language model", None, asks_model=True),
+    "language_model": Entry("language model", None, told=True, asks_model=True),
 }
 """With them whatever else can be asked for."""
 

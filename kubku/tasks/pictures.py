@@ -4,7 +4,7 @@ The upper half of a frame holds the cue of an attribute, four lit pixels of 32; 
 pattern of one of its values, four of 32 again. Which pixels, is drawn for each generator seed: no
 two cues share more than one, the values of one attribute share none, and those of different
 attributes are drawn without regard to each other. A frame then gets noise: in each half one pixel
-that means nothing is lit, too (a distractor), and every pixel's grey is off by a normal error, whose
+that means nothing is lit, too (a distractor), and every pixel's grey is off by a normal error whose
 size is drawn for the frame: some are clear and some nearly lost.
 
 So stating and asking are showing a frame; who it is about is told beside it, as in every family.
