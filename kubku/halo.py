@@ -189,16 +189,17 @@ def veiled(samples: Samples) -> Samples:
     """
     if samples.exposure.frame is None:
         return samples
+    latents: Any = np.zeros_like(samples.latents)
     return samples._replace(
         exposure=_hidden(samples.exposure),
         query=_hidden(samples.query),
-        latents=np.zeros_like(samples.latents),
+        latents=latents,
         held=withheld(samples),
     )
 
 
 def _hidden(statement: Statement) -> Statement:
-    nothing = np.zeros_like(statement.attribute)
+    nothing: Any = np.zeros_like(statement.attribute)
     return statement._replace(attribute=nothing, value=nothing)
 
 

@@ -64,7 +64,7 @@ def growth_history(
         now = (jnp.arange(size) >= start - first) & (jnp.arange(size) < end - first)
         if end > start:
             state = grow(state, part._replace(asked=part.asked & now[:, None]), None)
-        used = state.readers.used.astype(jnp.int32)
-        counts.append((jnp.maximum(1, -(-used // SLOTS)).sum(-1), used.sum(-1)))
+        slots = state.readers.used.astype(jnp.int32)
+        counts.append((jnp.maximum(1, -(-slots // SLOTS)).sum(-1), slots.sum(-1)))
     neurons, used = zip(*counts, strict=True)
     return History(jnp.array(heard), jnp.stack(neurons), jnp.stack(used)), state

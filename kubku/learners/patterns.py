@@ -8,8 +8,7 @@ nearest pattern is always taken.
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -105,18 +104,20 @@ def _told(book: Codebook, samples: Samples) -> Samples:
 
 
 @cache
-def _reading(own: Any) -> Any:
+def _reading(own: Hashable) -> Any:
     """The type of a state with a learner's own fields, so that its settings can be tuned, and the
     patterns; `own` is None for a state that has no fields.
     """
-    made: Any = namedtuple("Reading", (*getattr(own, "_fields", ("own",)), "book"))
-    made.of = own
-    return made
+    fields = [(name, Any) for name in (*getattr(own, "_fields", ("own",)), "book")]
+    reading = NamedTuple("Reading", fields)  # type: ignore[misc]
+    setattr(reading, "of", own)  # noqa: B010
+    return reading
 
 
 def _joined(own: Any, book: Codebook) -> Any:
+    kind: Any = type(own)
     if hasattr(own, "_fields"):
-        return _reading(type(own))(*own, book)
+        return _reading(kind)(*own, book)
     return _reading(None)(own, book)
 
 

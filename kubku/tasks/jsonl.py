@@ -127,7 +127,7 @@ def _record(family: Family, sample: Any, told: np.ndarray, asked: np.ndarray) ->
     answers = {int(answer): name for name, answer in _ANSWERS.items()}
 
     def item(statement: Statement, tokens: np.ndarray, i: int) -> Item:
-        said = Statement(*(part[i] for part in statement))
+        said = Statement(*(part[i] for part in statement[:4]))
         attribute, value = int(said.attribute), int(said.value)
         clause = family.clause[attribute].split("|")
         return {

@@ -12,7 +12,7 @@ So stating and asking are showing a frame; who it is about is told beside it, as
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -108,6 +108,8 @@ def paint(shapes: Prototypes, key: jax.Array, samples: Samples) -> Samples:
             (samples.exposure, samples.query),
         )
         done.append(jax.device_get(_painted(shapes, key, np.resize(rows[part], _BLOCK), told)))
+    shown: Any
+    asked: Any
     shown, asked = (np.concatenate(frames)[:size] for frames in zip(*done, strict=True))
     return samples._replace(
         exposure=samples.exposure._replace(frame=shown), query=samples.query._replace(frame=asked)
@@ -121,8 +123,8 @@ _BLOCK = 256
 def _painted(
     shapes: Prototypes, key: jax.Array, rows: jax.Array, told: tuple[Statement, Statement]
 ) -> tuple[jax.Array, jax.Array]:
-    def one(row: jax.Array, told: tuple[Statement, Statement]) -> tuple[jax.Array, ...]:
-        keys = jax.random.split(jax.random.fold_in(key, row))
-        return tuple(frame(shapes, k, part) for k, part in zip(keys, told, strict=True))
+    def one(row: jax.Array, told: tuple[Statement, Statement]) -> tuple[jax.Array, jax.Array]:
+        shown, asked = jax.random.split(jax.random.fold_in(key, row))
+        return frame(shapes, shown, told[0]), frame(shapes, asked, told[1])
 
     return jax.vmap(one)(rows, told)
