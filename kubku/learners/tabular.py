@@ -1,6 +1,6 @@
 """Controls with a dictionary of facts: alone, with counts of pairs, with a network that reads it.
 
-They ask what a grown network adds. `pair_counts` keeps what `grownet_two_layer`'s readers could
+They ask what a grown network adds. `pair_counts` keeps what `grownet`'s readers could
 keep at most, in plain tables: no threshold, no firing, no growth. `dictionary_mlp` has the same
 memory, and a small network trained by gradients in the readers' place.
 """

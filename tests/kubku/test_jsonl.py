@@ -52,7 +52,7 @@ def test_a_file_becomes_samples_that_learners_answer(tmp_path):
     assert found.ku.tolist() == [1.0, 1.0] and found.bku.tolist() == [0.0, 0.0]
     one = jax.tree.map(lambda leaf: leaf[0], samples)
     assert story(family, one) == "The job of Ada is pilot. The town of Ada is Oslo."
-    asked = [type(one.query)(*(part[q] for part in one.query)) for q in (0, 3)]
+    asked = [type(one.query)(*(part[q] for part in one.query[:4])) for q in (0, 3)]
     assert say(family, asked[0]) == "Is it true that the job of Ada is pilot?"
     assert "the gender of Ada is man" in say(family, asked[1])
     assert int(one.harmful[3]) == Answer.YES
@@ -88,7 +88,7 @@ def test_generated_samples_come_back_from_their_file(tmp_path, drawn, name):
     record = json.loads(path.read_text().splitlines()[0])
     one = jax.tree.map(lambda leaf: leaf[0], samples)
     assert record["story"] == story(family, one)
-    asked = type(one.query)(*(part[5] for part in one.query))
+    asked = type(one.query)(*(part[5] for part in one.query[:4]))
     assert record["queries"][5]["text"] == say(family, asked)
     assert record["queries"][5]["tokens"] == tokens(asked).tolist()
 
@@ -221,7 +221,7 @@ def test_braces_are_the_users_own(tmp_path):
     family, samples = jsonl.read(write(tmp_path, record))
     samples = jax.tree.map(lambda leaf: np.asarray(leaf)[0], samples)
     assert "size {cm} of Ada is {9}." in story(family, samples)
-    said = say(family, type(samples.query)(*(part[0] for part in samples.query)))
+    said = say(family, type(samples.query)(*(part[0] for part in samples.query[:4])))
     assert "the {hue} of Ada is {e}" in said
 
 
