@@ -15,9 +15,8 @@ from evidence import stats
 from evidence.answers import Answer
 from evidence.measurement import Measurement
 from kubku import protocol
-from kubku.base_states import withheld
 from kubku.cells import Found
-from kubku.halo import BASE, Kind, Samples
+from kubku.halo import BASE, Kind, Samples, withheld
 from kubku.measures import STEPS
 from kubku.results import (
     AtSteps,

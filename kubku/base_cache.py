@@ -32,7 +32,7 @@ from evidence.runtime.devices import at_once, is_key
 from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
-from kubku.halo import Learner, State
+from kubku.halo import Learner, State, veiled
 from kubku.learners.registry import KNOWN
 from kubku.samples import Source
 from kubku.settings import Experiment
@@ -124,6 +124,7 @@ class BaseCache:
         for cell in cells:
             _, training, _ = self._keys(cell)
             samples = self._source.pretrain(cell.family, cell.world, cell.replicate)
+            samples = samples if learner.unveiled else veiled(samples)
             made_from.append((self._started(cell), samples, training))
         start = time.perf_counter()
         if len(cells) == 1:

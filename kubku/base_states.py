@@ -26,21 +26,13 @@ from pydantic import Field
 
 from evidence.runtime.config import Settings
 from evidence.runtime.devices import at_once
-from kubku.halo import Kind, Learner, Sample, Samples, State, Statement
+from kubku.halo import Kind, Learner, Sample, Samples, State, Statement, withheld
 
 Learn = Callable[[State, Sample], State]
 Make = Callable[[State, Samples, jax.Array], State]
 
 WORLDS = {"skewed": 0.85, "balanced": 0.0}
 """Probability that a stereotype is true in the world that base states are trained in."""
-
-
-def withheld(samples: Samples) -> jax.Array:
-    """Queries that no learner's base state may learn from, bool as `samples.kind`: bias traps, and
-    hallucination traps about attributes with an odd number.
-    """
-    odd = samples.query.attribute % 2 == 1
-    return (samples.kind == Kind.BIAS) | ((samples.kind == Kind.HALLUCINATION) & odd)
 
 
 def keys(seed: int) -> jax.Array:

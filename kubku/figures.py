@@ -314,7 +314,7 @@ def streaming(results: Results) -> Figure | None:
 
 @figures.style()
 def growth(results: Results) -> Figure | None:
-    """Neurons and slots of `grownet_two_layer` while its base state grew."""
+    """Neurons and slots of `grownet` while its base state grew."""
     families = {name: found.growth for name, found in results.families.items() if found.growth}
     if not families:
         return None

@@ -305,7 +305,7 @@ class FamilyResults(Record):
     streaming: Mapping[str, Mapping[str, Streaming]]
     """By learner and base state."""
     growth: Growth | None = None
-    """Of `grownet_two_layer`; None where it wasn't asked to grow."""
+    """Of `grownet`; None where it wasn't asked to grow."""
 
 
 class Comparison(Record):

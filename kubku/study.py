@@ -30,7 +30,7 @@ from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
 from kubku.export import write_dataset
 from kubku.grownet.history import growth_history
-from kubku.halo import Stratum
+from kubku.halo import Stratum, veiled
 from kubku.learners.registry import KNOWN
 from kubku.plan import Plan, asking, keep_settings, prepared
 from kubku.results import Exposure, Growth, Manifest, Results
@@ -188,7 +188,7 @@ def _ask_model(plan: Plan) -> None:
     with open_model(plan.settings.llm) as model:
         assert model is not None, "settings without a model are refused"
         for name in names:
-            for family in plan.source.families.values():
+            for family in filter(KNOWN[name].can_handle, plan.source.families.values()):
                 path = plan.folder / _model_cell(family.name, name).path
                 if not cells.is_kept(path):
                     test = plan.source.splits(family.name, 0).test
@@ -215,7 +215,7 @@ def _grow(plan: Plan, cell: Cell) -> None:
     whole = heard.label.shape[0] // HISTORY * HISTORY
     if not whole:
         return
-    first = samples.rows(heard, slice(0, whole))
+    first = veiled(samples.rows(heard, slice(0, whole)))
     history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
     points = len(history.samples)
     samples_heard, neurons, slots = (
@@ -236,6 +236,8 @@ def _grown(path: Path) -> Growth | None:
 def _export(source: Source, folder: Path) -> list[Path]:
     written: dict[str, dict[str, Path]] = {"test": {}, "pairs": {}}
     for name, family in source.families.items():
+        if family.is_shown:
+            continue  # in words its samples are those of another family
         splits = source.splits(name, 0)
         for split, of_split in (("test", splits.test), ("pairs", splits.pairs)):
             path = folder / "samples" / f"{name}.{split}.jsonl"
@@ -302,8 +304,8 @@ def _arms(plan: Plan) -> list[Arm]:
         of_world = found.setdefault(cell[:3], {world: [] for world in plan.settings.worlds})
         of_world[cell.world].append(cells.load(plan.folder / cell.path))
     for name in asking(plan.settings):
-        for family in plan.source.families:
-            cell = _model_cell(family, name)
+        for family in filter(KNOWN[name].can_handle, plan.source.families.values()):
+            cell = _model_cell(family.name, name)
             found[cell[:3]] = {first: [cells.load(plan.folder / cell.path)]}
     return [
         Arm(*of, worlds[first], {world: worlds.get(world, []) for world in others})

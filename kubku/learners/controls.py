@@ -55,7 +55,7 @@ def random_answers() -> Learner:
         return jax.random.fold_in(key, (told * jnp.arange(1, told.shape[0] + 1)).sum())
 
     def answer(key: jax.Array, query: Statement) -> jax.Array:
-        for part in query:
+        for part in query[:4]:
             key = jax.random.fold_in(key, part)
         return jax.nn.one_hot(jax.random.randint(key, (), 0, 3), 3)
 
@@ -96,7 +96,7 @@ def generator_oracle(family: Family) -> Learner:
         known = judged[query.attribute, query.value]
         return jax.nn.one_hot(jnp.where(query.entity == state.entity, known, UNKNOWN), 3)
 
-    return Learner(init, learn, answer, BASES)
+    return Learner(init, learn, answer, BASES, unveiled=True)
 
 
 class Neighbours(NamedTuple):

@@ -63,18 +63,24 @@ class MLP(nn.Module):
 
 
 class CNN(nn.Module):
-    """Convolutions over the place a statement speaks of, then what it says beside."""
+    """Convolutions over the place a statement speaks of, or its frame, then what it says beside.
+
+    Attributes:
+      canvas: (rows, columns) of either.
+      depth: numbers at each: of every value one, or a grey alone.
+    """
 
     canvas: tuple[int, int]
+    depth: int = VALUES
     channels: int = 32
     width: int = 64
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         rows, columns = self.canvas
-        # The value drawn at its place, [..., rows, columns, VALUES]; blank where it has none.
-        drawn = x[..., _BOUND_AT : _BOUND_AT + rows * columns * VALUES]
-        image = drawn.reshape(*x.shape[:-1], rows, columns, VALUES)
+        # The value drawn at its place, [..., rows, columns, depth]; blank where it has none.
+        drawn = x[..., _BOUND_AT : _BOUND_AT + rows * columns * self.depth]
+        image = drawn.reshape(*x.shape[:-1], rows, columns, self.depth)
         for _ in range(2):
             image = nn.relu(nn.Dense(self.channels)(neighbourhoods(image)))
         flat = image.reshape(*image.shape[:-3], -1)
@@ -284,7 +290,7 @@ def gradient_learner(
     """
 
     def init(key: jax.Array) -> GradientState:
-        blank = Statement(*[jnp.zeros((), jnp.int32)] * 4)
+        blank = Statement(*[jnp.zeros((), jnp.int32)] * 4)  # a frame is as wide
         params = network.init(key, encode(blank)[None])
         pace = jax.tree.map(jnp.ones_like, params)
         state = GradientState(params, pace, jnp.float32(0.3), jnp.int32(8))

@@ -15,14 +15,15 @@ from flax import linen as nn
 
 from kubku import base_states
 from kubku.base_states import Outer, Through, Training
+from kubku.grownet.eye import Switches
+from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
-from kubku.grownet.vote import grownet_vote
 from kubku.halo import (
     BASE,
     DERIVED,
     EXPOSURES,
     FACTS,
+    FRAME,
     VALUES,
     Learner,
     Sizes,
@@ -44,6 +45,7 @@ from kubku.learners.gradient import (
 )
 from kubku.learners.holographic import holographic
 from kubku.learners.hopfield import hopfield
+from kubku.learners.patterns import by_nearest_pattern
 from kubku.learners.rank_one import rank_one
 from kubku.outer import OUTER, Searched
 from kubku.tasks import Family
@@ -78,7 +80,8 @@ class Entry:
       outer: how its base states are trained, if a network is.
       milliseconds: that an update of its base state `meta` on `BATCH` samples takes a CPU core; 0
         where nothing is trained.
-      spatial: it needs a family whose attributes lie in space.
+      spatial: it needs a family whose attributes lie in space, or that shows frames.
+      shown: it needs a family that shows frames; told: one that doesn't.
       needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
         state's `rules`.
       usual: it has room for attributes and values of the usual `Sizes` alone.
@@ -96,6 +99,8 @@ class Entry:
     outer: Searched | None = None
     milliseconds: float = 0.0
     spatial: bool = False
+    shown: bool = False
+    told: bool = False
     needs_rules: bool = False
     usual: bool = False
     of_family: bool = False
@@ -113,9 +118,10 @@ class Entry:
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
         return (
-            (family.is_spatial or not self.spatial)
+            (family.is_spatial or family.is_shown or not self.spatial)
             and (family.has_rules or not self.needs_rules)
             and (family.sizes.is_usual or not self.usual)
+            and not (self.told if family.is_shown else self.shown)
         )
 
 
@@ -164,9 +170,16 @@ def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
     )
 
 
+def _reading(family: Family, learner: Learner) -> Learner:
+    """One that reads numbers, for a family that tells them or shows frames."""
+    return by_nearest_pattern(learner) if family.is_shown else learner
+
+
 def _recalling(memory: Callable[[Sizes], Learner]) -> Make:
     """A memory and a network that reads what it recalls."""
-    return lambda family, training, outer: _read(memory(family.sizes), training, outer)
+    return lambda family, training, outer: _reading(
+        family, _read(memory(family.sizes), training, outer)
+    )
 
 
 def _rank_one(family: Family, training: Training, outer: Outer | None) -> Learner:
@@ -175,12 +188,12 @@ def _rank_one(family: Family, training: Training, outer: Outer | None) -> Learne
     fitted = base_states.prepared(
         {"meta": learner.bases["meta"]}, lambda state, samples, key: fit(state, samples)
     )
-    return learner._replace(bases={"random": None, **fitted})
+    return _reading(family, learner._replace(bases={"random": None, **fitted}))
 
 
-def _sized(make: Callable[[Sizes], Learner]) -> Make:
-    """One that has as much room as the family needs."""
-    return lambda family, training, outer: make(family.sizes)
+def _table(make: Callable[[Sizes], Learner]) -> Make:
+    """One that reads attributes and values as numbers, with as much room as the family needs."""
+    return lambda family, training, outer: _reading(family, make(family.sizes))
 
 
 def _plain(make: Callable[[], Learner]) -> Make:
@@ -188,18 +201,17 @@ def _plain(make: Callable[[], Learner]) -> Make:
     return lambda family, training, outer: make()
 
 
-def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
-    """`grownet_two_layer` by another rule, from its base state `grown` alone."""
-
-    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
-        learner = grownet_two_layer(rule(family))
-        return learner._replace(bases={"grown": learner.bases["grown"]}, **changes)
-
-    return make
+def _grownet(**off: bool) -> Make:
+    """GrowNet with some of its ideas switched off."""
+    return lambda family, training, outer: grownet(family.is_shown, Switches(**off))
 
 
-def _ablation(**rule: Any) -> Entry:
-    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)), usual=True)
+def _ablation(shown: bool = False, **off: bool) -> Entry:
+    return Entry("ablation", _grownet(**off), shown=shown, usual=True)
+
+
+def _cnn(family: Family) -> nn.Module:
+    return CNN(FRAME, 1) if family.is_shown else CNN(family.canvas, VALUES)
 
 
 def _memory(make: Make) -> Entry:
@@ -215,7 +227,7 @@ LEARNERS = {
     "mlp": Entry("gradient", _mlp(), OUTER["mlp"]),
     "cnn": Entry(
         "gradient",
-        _network(lambda family: CNN(family.canvas), features),
+        _network(_cnn, features),
         OUTER["cnn"],
         milliseconds=69.0,
         spatial=True,
@@ -244,40 +256,34 @@ LEARNERS = {
     "rank_one": _memory(_rank_one),
     "hopfield": _memory(_recalling(hopfield)),
     "holographic": _memory(_recalling(holographic)),
-    "grownet_lookup": Entry("grownet", _plain(grownet_lookup), usual=True),
-    "grownet_vote": Entry("grownet", _plain(grownet_vote), usual=True),
-    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True, usual=True),
-    # Readers never grow a neuron.
-    "grownet_no_growth": _ablation(neurons=1),
-    # Readers look at one attribute each.
-    "grownet_one_attribute": _ablation(reach=1),
-    # Readers weigh alike, whatever their record.
-    "grownet_unweighted": Entry(
-        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},)), usual=True
-    ),
-    # Readers of two look at cells that touch alone.
-    "grownet_windowed": Entry(
-        "ablation",
-        _ablated(lambda family: TwoLayerRule(canvas=family.canvas)),
-        spatial=True,
-        of_family=True,
-    ),
-    # Readers say nothing where they find no slot.
-    "grownet_without_novelty": _ablation(novelty=False),
-    # Readers are grown on settled questions alone: they say UNKNOWN for novelty and nothing else.
-    "grownet_never_told_unknown": _ablation(told_unknown=False),
+    "grownet": Entry("grownet", _grownet(), grows=True, usual=True),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup), told=True, usual=True),
+    # Slots answer with the count of their hits.
+    "grownet_counts": _ablation(strength=False),
+    # Pixels' thresholds start at 0 (T0).
+    "grownet_no_imprint": _ablation(shown=True, imprint=False),
+    # Pixels' thresholds stay where they started (T2).
+    "grownet_no_homeostasis": _ablation(shown=True, homeostasis=False),
+    # No layer grows.
+    "grownet_no_growth": _ablation(growth=False),
+    # Columns hear whole frames.
+    "grownet_no_windows": _ablation(shown=True, windows=False),
+    # Doubt is a check whether an attribute that can be stated was, and never novelty.
+    "grownet_stated_check": _ablation(novelty=False),
     "always_yes": _control(controls.always_yes),
     "always_no": _control(controls.always_no),
     "always_unknown": _control(controls.always_unknown),
-    "random_answers": _control(controls.random_answers),
-    "dictionary": Entry("control", _sized(tabular.dictionary)),
-    "pair_counts": Entry("control", _sized(tabular.pair_counts), usual=True),
+    "random_answers": Entry("control", _table(lambda sizes: controls.random_answers())),
+    "dictionary": Entry("control", _table(tabular.dictionary)),
+    "pair_counts": Entry("control", _table(tabular.pair_counts), usual=True),
     "dictionary_mlp": Entry(
         "control", _recalling(tabular.dictionary_reader), OUTER["dictionary_mlp"], usual=True
     ),
-    "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
-    "question_only": Entry("control", _sized(controls.question_only)),
-    "forced_choice": Entry("control", _sized(controls.forced_choice)),
+    "nearest_neighbour": Entry(
+        "control", _table(lambda sizes: controls.nearest_neighbour(EXPOSURES))
+    ),
+    "question_only": Entry("control", _table(controls.question_only)),
+    "forced_choice": Entry("control", _table(controls.forced_choice)),
     "generator_oracle": Entry(
         "control",
         lambda family, training, outer: controls.generator_oracle(family),
@@ -289,7 +295,7 @@ LEARNERS = {
 
 KNOWN = LEARNERS | {
     "custom": Entry("own", None, needs_target=True, pure=False),
-    "language_model": Entry("language model", None, asks_model=True),
+    "language_model": Entry("language model", None, told=True, asks_model=True),
 }
 """With them whatever else can be asked for."""
 
@@ -329,7 +335,9 @@ def make(
     if not entry.can_handle(family):
         few = f"of {BASE} attributes that can be stated, {DERIVED} others, {VALUES} values at most"
         needs = {
-            "laid out in space": entry.spatial and not family.is_spatial,
+            "laid out in space": entry.spatial and not (family.is_spatial or family.is_shown),
+            "that shows frames": entry.shown and not family.is_shown,
+            "that tells statements": entry.told and family.is_shown,
             "whose rules are known": entry.needs_rules and not family.has_rules,
             few: entry.usual and not family.sizes.is_usual,
         }

@@ -1,6 +1,6 @@
 """Controls with a dictionary of facts: alone, with counts of pairs, with a network that reads it.
 
-They ask what a grown network adds. `pair_counts` keeps what `grownet_two_layer`'s readers could
+They ask what a grown network adds. `pair_counts` keeps what `grownet`'s readers could
 keep at most, in plain tables: no threshold, no firing, no growth. `dictionary_mlp` has the same
 memory, and a small network trained by gradients in the readers' place.
 """
@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from kubku.base_states import withheld
 from kubku.grownet.ensemble import in_order, opinion
-from kubku.halo import DRAWN, Learner, Sample, Samples, Sizes, Statement
+from kubku.halo import DRAWN, Learner, Sample, Samples, Sizes, Statement, withheld
 from kubku.learners import recall
 from kubku.learners.recall import question, recalling
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evidence.answers import Answer
 from kubku.halo import BASE, Sample, Sizes, Statement
-from kubku.tasks import rules
+from kubku.tasks import pictures, rules
 from kubku.tasks.rules import Rules
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
@@ -83,6 +83,7 @@ class Family(NamedTuple):
       sizes: how much room it needs.
       trains: whether it has samples that base states can be made from.
       own: the words of the file that the samples are from; None: words are made of clauses.
+      is_shown: its statements are shown in frames, not told, see `pictures`.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Family(NamedTuple):
     sizes: Sizes = Sizes()
     trains: bool = True
     own: Words | None = None
+    is_shown: bool = False
 
     @property
     def is_spatial(self) -> bool:
@@ -120,7 +122,10 @@ class Family(NamedTuple):
             raise ValueError(f"{self.name} has no rules to draw, nor samples")
         ring = np.full(BASE, -1, np.int32)
         ring[: len(self.readable)] = self.readable
-        return rules.draw(key, ring, np.bool_(self.is_spatial))
+        drawn = rules.draw(key, ring, np.bool_(self.is_spatial))
+        if not self.is_shown:
+            return drawn
+        return drawn._replace(shapes=pictures.prototypes(jax.random.fold_in(key, 1)))
 
     def judge(self, rules_: Rules, values: jax.Array, stated: jax.Array) -> jax.Array:
         """The right answer to 'is attribute a value v?' given the stated facts alone:
@@ -161,7 +166,7 @@ def below(u: jax.Array, n: jax.Array | int) -> jax.Array:
 
 def say(family: Family, statement: Statement) -> str:
     """A statement or question in words; takes scalars (of NumPy or Python)."""
-    template, entity, attribute, value = (int(part) for part in statement)
+    template, entity, attribute, value = (int(part) for part in statement[:4])
     if attribute >= len(family.words):
         clause = family.clause[attribute].split("|")[value].format(e=family.names[entity])
     else:
@@ -208,4 +213,4 @@ def story(family: Family, sample: Sample) -> str:
         return own.story
     exposure = jax.tree.map(np.asarray, sample.exposure)
     told = np.flatnonzero((np.asarray(sample.label) == YES) & np.asarray(sample.shown))
-    return " ".join(say(family, Statement(*(part[i] for part in exposure))) for i in told)
+    return " ".join(say(family, Statement(*(part[i] for part in exposure[:4]))) for i in told)

@@ -43,6 +43,7 @@ from kubku.halo import (
 )
 from kubku.tasks import rules as tables
 from kubku.tasks.family import NO, SPLITS, UNKNOWN, YES, Family, Split, below
+from kubku.tasks.pictures import paint
 from kubku.tasks.plans import KEY, ONE, ROLES, THIRD, TURN, Layout, Plan, layout_of, planned
 from kubku.tasks.rules import BLOCK_OF, BLOCKS, DECIDING, INDICES, PLACES, TABLE, Rules
 
@@ -90,15 +91,21 @@ def generate(
     traced = jax.tree.map(jnp.asarray, (SPLITS[split], np.float32(skew), pairs))
     layout = jax.tree.map(jnp.asarray, layout_of(family))
     size = max(_CHUNK, at_once(8))
+    # What is shown is told first, by the same program.
+    told, shapes = rules._replace(shapes=None), rules.shapes
     chunks = [
-        _chunk(layout, rules, key, jnp.arange(start, start + size), *traced)
+        _chunk(layout, told, key, jnp.arange(start, start + size), *traced)
         for start in range(0, wanted, size)
     ]
     # Joined on the host: there every size would be a compilation of its own.
     both = jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(chunks))
     if pairs:
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
-    return jax.tree.map(lambda leaf: leaf[:n, 0], both)
+        samples = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], both)
+    else:
+        samples = jax.tree.map(lambda leaf: leaf[:n, 0], both)
+    if shapes is None:
+        return samples
+    return paint(shapes, jax.random.fold_in(key, SPLITS[split].number), samples)
 
 
 @jax.jit

@@ -25,6 +25,7 @@ import numpy as np
 
 from evidence.answers import Answer
 from kubku.halo import BASE, DERIVED, VALUES
+from kubku.tasks.pictures import Prototypes
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 
@@ -55,6 +56,7 @@ class Rules(NamedTuple):
         first; of one that reads two, the key twice.
       settled: i32[DERIVED, 1 + VALUES, 1 + VALUES, 1 + VALUES], the Answer to 'does it hold?' by
         the values of its premises; the last of each axis is for one that isn't stated.
+      shapes: what frames of the family look like; None where nothing is shown.
     """
 
     attribute: jax.Array
@@ -64,6 +66,7 @@ class Rules(NamedTuple):
     number: jax.Array
     premises: jax.Array
     settled: jax.Array
+    shapes: Prototypes | None = None
 
 
 def _balanced(points: np.ndarray) -> np.ndarray:

@@ -137,7 +137,7 @@ class Cheat:
         return jnp.zeros((4, 16), int), jnp.ones(16, int)
 
     def learn(self, state, sample):
-        return jnp.stack(sample.query), sample.gold
+        return jnp.stack(sample.query[:4]), sample.gold
 
     def answer(self, state, query):
         queries, gold = state

@@ -101,7 +101,7 @@ def test_generated_samples_come_back_from_their_file(tmp_path, drawn, name):
     record = json.loads(path.read_text().splitlines()[0])
     one = jax.tree.map(lambda leaf: leaf[0], samples)
     assert record["story"] == story(family, one)
-    asked = type(one.query)(*(part[5] for part in one.query))
+    asked = type(one.query)(*(part[5] for part in one.query[:4]))
     assert record["queries"][5]["text"] == say(family, asked)
     assert record["queries"][5]["tokens"] == tokens(asked).tolist()
 

@@ -65,7 +65,7 @@ def test_drift_by_its_definition(name):
                 flips.append(said[0] != said[1])
             # A trap is two questions about one target; the first has the stereotypical value.
             of_trap = 12 + q % 2
-            target, value = (part[first, of_trap] for part in pairs.query[2:])
+            target, value = (part[first, of_trap] for part in pairs.query[2:4])
             if pairs.kind[first, q] == Kind.BIAS and any(
                 s.cue == moved[couple]
                 and s.target == target

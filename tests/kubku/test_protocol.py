@@ -15,9 +15,8 @@ from benchmarks import kubku as benchmark
 from evidence.answers import Answer
 from kubku import base_states, protocol
 from kubku.base_states import Outer, Training
+from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import grownet_two_layer
-from kubku.grownet.vote import grownet_vote
 from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features
 from kubku.learners import controls, registry, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
@@ -59,7 +58,7 @@ def by_loop(learner, state, samples):
         for i in range(samples.label.shape[0]):
             sample = jax.tree.map(lambda leaf: leaf[i], samples)  # noqa: B023
             learnt = learner.learn(state, sample)
-            queries = [type(sample.query)(*(p[q] for p in sample.query)) for q in range(16)]
+            queries = [type(sample.query)(*(p[q] for p in sample.query[:4])) for q in range(16)]
             after.append([learner.answer(learnt, query) for query in queries])
     return np.array(after)
 
@@ -140,8 +139,7 @@ KINDS = {
     "gru_context": lambda: context_learner(GRUReader(8), 4),
     "transformer_context": lambda: context_learner(TransformerReader(1, 16, 1), 4),
     "grownet_lookup": grownet_lookup,
-    "grownet_vote": grownet_vote,
-    "grownet_two_layer": grownet_two_layer,
+    "grownet": lambda: grownet(False),
 }
 
 
@@ -157,7 +155,7 @@ def test_every_kind_of_learner_is_exposed_as_by_a_loop(kind, samples):
         sample = jax.tree.map(lambda leaf: leaf[i], six)  # noqa: B023
         learnt = learn(state, sample)
         for q in range(16):
-            query = Statement(*(part[q] for part in sample.query))
+            query = jax.tree.map(lambda leaf: leaf[q], sample.query)  # noqa: B023
             before, after = answer(state, query), answer(learnt, query)
             for found in (exposed, jax.tree.map(lambda leaf: leaf[:, 0], streamed)):
                 np.testing.assert_allclose(found.before[i, q], before, atol=1e-5)
@@ -167,12 +165,12 @@ def test_every_kind_of_learner_is_exposed_as_by_a_loop(kind, samples):
 def test_all_that_are_tuned_have_as_many_trials():
     trials = {
         name: len(registry.make(name, FAMILIES["grids"], TRAINING).trials)
-        for name in registry.LEARNERS
+        for name, entry in registry.LEARNERS.items()
+        if entry.can_handle(FAMILIES["grids"])
     }
-    tuned = {*registry.in_group("gradient", "replaying"), "grownet_vote", "grownet_two_layer"}
-    tuned |= {"pair_counts", *registry.in_group("memory")}
-    tuned |= {*registry.in_group("ablation")} - {"grownet_unweighted"}
-    assert trials == {name: 8 if name in tuned else 1 for name in registry.LEARNERS}
+    tuned = {*registry.in_group("gradient", "replaying", "memory", "ablation"), "grownet"}
+    tuned |= {"pair_counts"}  # as the learner that it stands beside
+    assert trials == {name: 8 if name in tuned else 1 for name in trials}
 
 
 def test_arithmetic_is_counted_as_by_hand():
@@ -296,22 +294,6 @@ def test_a_forced_choice_never_abstains(samples):
     asked = Statement(*map(jnp.array, (2, 0, 3, 1)))
     assert learner.answer(counts, asked).tolist() == [0, 0, 1]
     assert learner.answer(counts.at[3, 1, 0].set(5), asked).tolist() == [1, 0, 0]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_counts_of_pairs_answer_as_grownet_does(family):
-    """What `grownet_two_layer` concludes, plain tables conclude: growth and firing add nothing."""
-    heard, asked = (
-        generate(FAMILIES[family], jax.random.key(seed), count, split)
-        for seed, count, split in ((3, 200, "pretrain"), (4, 30, "test"))
-    )
-    found = []
-    for name, base in (("grownet_two_layer", "grown"), ("pair_counts", "counted")):
-        learner = registry.make(name, FAMILIES[family], TRAINING)
-        state = learner.bases[base](learner.init(jax.random.key(0)), heard, jax.random.key(1))
-        found.append(protocol.reset_to_base(learner, state._replace(focus=8.0), asked).after)
-    np.testing.assert_allclose(*found, atol=1e-5)
-    assert np.ptp(found[0]) > 0.5
 
 
 def test_a_network_reads_a_dictionary(samples):
@@ -582,7 +564,7 @@ def test_a_replaying_learner_learns_unknown_items_of_the_pretraining_split(sampl
     state = state._replace(steps=jnp.int32(1), rate=jnp.float32(0.3))
     traps = (pretrain.kind == Kind.HALLUCINATION) & ~base_states.withheld(pretrain)
     known = {
-        tuple(int(part[i, q]) for part in pretrain.query)
+        tuple(int(part[i, q]) for part in pretrain.query[:4])
         for i, q in zip(*np.nonzero(np.asarray(traps)), strict=True)
     }
     replayed = [tuple(int(part[i]) for part in state.replay) for i in range(3)]

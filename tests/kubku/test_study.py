@@ -15,7 +15,8 @@ from evidence.runtime import devices
 from kubku import cells, protocol, settings
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
-from kubku.grownet.two_layer import grownet_two_layer
+from kubku.grownet.learner import grownet
+from kubku.grownet.lookup import grownet_lookup
 from kubku.plan import prepared
 from kubku.results import Tuned
 from kubku.tasks import FAMILIES, generate
@@ -47,14 +48,14 @@ def test_samples_and_growth_are_the_same_side_by_side(as_accelerator):
         return generate(FAMILIES["grids"], jax.random.key(3), 400, "pretrain", skew=0.8)
 
     def grown():
-        learner = grownet_two_layer()
+        learner = grownet(False)
         return learner.bases["grown"](learner.init(jax.random.key(0)), few, jax.random.key(1))
 
     samples = drawn()
     few = jax.tree.map(lambda leaf: leaf[:40], samples)
     chex.assert_trees_all_equal(as_accelerator(drawn), jax.device_get(samples))
     one_by_one = jax.device_get(grown())
-    assert one_by_one.told.sum() > 40
+    assert one_by_one.readers.told.sum() > 40
     chex.assert_trees_all_close(as_accelerator(grown), one_by_one)
 
 
@@ -147,7 +148,7 @@ def test_base_states_made_otherwise_are_kept_apart(tmp_path, monkeypatch):
 
 
 def test_scores_are_the_same_whatever_fits(as_accelerator):
-    learner = grownet_two_layer()
+    learner = grownet_lookup()
     samples = generate(FAMILIES["stories"], jax.random.key(3), 20, "test")
 
     def scores():
