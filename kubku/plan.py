@@ -92,12 +92,13 @@ def _learners(
     training, target = settings.budget.training, settings.learner.target
     for name in settings.learner.names:
         entry = KNOWN[name]
-        shared: dict[Sizes, Learner] = {}
+        shared: dict[tuple[Sizes, bool], Learner] = {}
         for family in families.values() if not entry.asks_model else ():
             if entry.can_handle(family):
-                if family.sizes not in shared or entry.of_family:
-                    shared[family.sizes] = make(name, family, training, target=target)
-                made[name, family.name] = trained_for(name, shared[family.sizes], family)
+                of = family.sizes, family.is_shown
+                if of not in shared or entry.of_family:
+                    shared[of] = make(name, family, training, target=target)
+                made[name, family.name] = trained_for(name, shared[of], family)
     return made
 
 
