@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 
 from evidence import stats
-from evidence.answers import Answer
 from evidence.measurement import Measurement
 from kubku import protocol
 from kubku.cells import Found
-from kubku.halo import BASE, Kind, Samples, withheld
+from kubku.frontier import Asked, at_limits, balanced, crossed, curve, independent
+from kubku.halo import Kind, Samples, Stratum, withheld
 from kubku.measures import STEPS
-from kubku.results import (
+from kubku.parts import (
     AtSteps,
-    BaseStateResults,
     BiasHalo,
     ByReplicate,
     Drift,
@@ -33,24 +31,16 @@ from kubku.results import (
     Streaming,
     Unexposed,
 )
-from kubku.scoring import EPSILON
+from kubku.results import BaseStateResults
+from kubku.scoring import EPSILON, asserted
+
+Bounds = tuple[float, float]
+SHARE: Bounds = (0.0, 1.0)
+SCORE: Bounds = (0.0, 2.0)
+CHANGE: Bounds = (-2.0, 2.0)
 
 RESAMPLES = 1000
 HISTOGRAM = np.linspace(0, 2, 17)
-
-
-class Asked(NamedTuple):
-    """What the cell of a replicate was asked, of which it may have been asked the first rows.
-
-    Attributes:
-      generator: the generator seed.
-      samples: the test split, as NumPy arrays.
-      joint: bool[N, Q], which are entailed by several facts; None for samples without rules.
-    """
-
-    generator: int
-    samples: Samples
-    joint: np.ndarray | None
 
 
 class Arm(NamedTuple):
@@ -69,57 +59,32 @@ class Arm(NamedTuple):
     others: Mapping[str, Sequence[Found]]
 
 
-def independent(groups: list[np.ndarray], tests: Sequence[Asked]) -> list[np.ndarray]:
-    """What may count as replicates: base-state seeds, where all answer one generator seed's
-    samples; else generator seeds, each averaged over the base states that share its samples.
-
-    Args:
-      groups: one [N, ...] a cell, or of the first cells alone.
-      tests: what each cell was asked.
-    """
-    if crossed(tests):
-        return groups
-    of_seed: dict[int, list[np.ndarray]] = defaultdict(list)
-    for group, test in zip(groups, tests, strict=False):
-        of_seed[test.generator].append(group)
-    return [np.mean(shared, axis=0) for shared in of_seed.values()]
-
-
-def crossed(tests: Sequence[Asked]) -> bool:
-    """Whether all cells were asked the same samples."""
-    return len({test.generator for test in tests}) == 1
-
-
-def _mean(groups: list[np.ndarray], tests: Sequence[Asked], unit: str = "sample") -> Measurement:
+def _mean(
+    groups: list[np.ndarray], tests: Sequence[Asked], bounds: Bounds, unit: str = "sample"
+) -> Measurement:
     """The mean over units, then over what may count as replicates; with one, units are all."""
-    return _statistic(groups, tests, lambda table: table, unit)
+    return _statistic(groups, tests, lambda table: table, bounds, unit)
 
 
 def _statistic(
     groups: list[np.ndarray],
     tests: Sequence[Asked],
     statistic: Callable[[np.ndarray], np.ndarray],
+    bounds: Bounds,
     unit: str = "sample",
 ) -> Measurement:
     groups = independent(groups, tests)
+    how: Any = {"bounds": bounds, "resamples": RESAMPLES}
     if len(groups) == 1:
-        return stats.cluster_bootstrap(groups[0], statistic, unit, resamples=RESAMPLES)
+        return stats.cluster_bootstrap(groups[0], statistic, unit, **how)
     return stats.hierarchical_bootstrap(
-        groups, statistic, "replicate", crossed=crossed(tests), resamples=RESAMPLES
+        groups, statistic, "replicate", crossed=crossed(tests), **how
     )
 
 
 def _purity(table: np.ndarray) -> np.ndarray:
     """KU_avg / (KU_avg + BKU_avg + epsilon) of f64[resamples, 2]."""
     return table[:, 0] / (table.sum(-1) + EPSILON)
-
-
-def scores(arm: Arm) -> list[np.ndarray]:
-    """KU and BKU after learning, one f64[N, 2] a cell."""
-    return [
-        np.stack([cell["after.ku"], cell["after.bku"]], -1).astype(np.float64)
-        for cell in arm.replicates
-    ]
 
 
 def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
@@ -134,31 +99,40 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
     def of(name: str, when: str = "after") -> list[np.ndarray]:
         return [cell[f"{when}.{name}"] for cell in cells]
 
-    def mean(name: str, when: str = "after") -> Measurement:
-        return _mean(of(name, when), tests)
+    def score(name: str, when: str = "after") -> Measurement:
+        return _mean(of(name, when), tests, SCORE)
 
-    def induced(name: str) -> Measurement:
-        return _mean([a - b for a, b in zip(of(name), of(name, "before"), strict=True)], tests)
+    def share(name: str) -> Measurement:
+        return _mean(of(name), tests, SHARE)
+
+    def changes(name: str) -> list[np.ndarray]:
+        return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
 
     def corrected(name: str) -> Measurement:
-        return _mean([2 * share - 1 for share in of(name)], tests)
+        return _mean([2 * right - 1 for right in of(name)], tests, (-1, 1))
 
     both = [np.stack(pair, -1) for pair in zip(of("ku"), of("bku"), strict=True)]
     return BaseStateResults(
-        KU_avg=mean("ku"),
-        BKU_avg=mean("bku"),
-        BKU_yes=mean("bku_yes"),
-        knowledge_purity=_statistic(both, tests, _purity),
-        induced_KU=induced("ku"),
-        induced_BKU=induced("bku"),
+        KU_avg=score("ku"),
+        BKU_avg=score("bku"),
+        BKU_balanced=balanced(cells, tests),
+        frontier=at_limits(cells, tests),
+        curve=curve(cells),
+        unlearnt=sum(not _surely_above_0(change) for change in changes("ku")),
+        BKU_yes=score("bku_yes"),
+        knowledge_purity=_statistic(both, tests, _purity, SHARE),
+        induced_KU=_mean(changes("ku"), tests, CHANGE),
+        induced_BKU=_mean(changes("bku"), tests, CHANGE),
         by_replicate=ByReplicate(
             KU=tuple(float(x.mean()) for x in of("ku")),
             BKU=tuple(float(x.mean()) for x in of("bku")),
         ),
-        before=Unexposed(KU_avg=mean("ku", "before"), BKU_avg=mean("bku", "before")),
-        net_KU=_mean([pair[:, 0] - pair[:, 1] for pair in both], tests),
-        balanced_accuracy=mean("balanced"),
-        abstained=mean("abstained"),
+        before=Unexposed(KU_avg=score("ku", "before"), BKU_avg=score("bku", "before")),
+        net_KU=_mean([pair[:, 0] - pair[:, 1] for pair in both], tests, CHANGE),
+        balanced_accuracy=share("balanced"),
+        abstained=share("abstained"),
+        invalid=share("invalid"),
+        errors=share("errors"),
         # Always YES, and always NO, get half of L and of E right.
         corrected_L=corrected("literal"),
         corrected_E=corrected("entailed"),
@@ -181,6 +155,11 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
     )
 
 
+def _surely_above_0(changes: np.ndarray) -> bool:
+    low = stats.t_interval(changes, "sample").low
+    return low is not None and low > 0
+
+
 def _counted(scores: list[np.ndarray]) -> tuple[int, ...]:
     return tuple(np.histogram(np.concatenate(scores), HISTOGRAM)[0].tolist())
 
@@ -194,42 +173,20 @@ def _audited(cells: Sequence[Found], name: str) -> float | None:
 # --- the parts of a halo
 
 
-def _stranger(test: Asked) -> np.ndarray:
-    """About somebody whom the sample isn't about, bool[N, Q]."""
-    return np.asarray(test.samples.query.entity != test.samples.exposure.entity[:, :1])
-
-
-def _derived(test: Asked) -> np.ndarray:
-    """About what only a rule could settle, bool[N, Q]."""
-    return np.asarray(test.samples.query.attribute >= BASE)
-
-
-def _joint(test: Asked) -> np.ndarray:
-    """Settled by several facts together, which no base state has met: what one fact settles it has
-    met among other facts.
-    """
-    assert test.joint is not None
-    return test.joint
-
-
 def _right(test: Asked, answers: np.ndarray) -> np.ndarray:
     return answers == np.asarray(test.samples.gold)
 
 
 def _answered(test: Asked, answers: np.ndarray) -> np.ndarray:
-    return answers != Answer.UNKNOWN
+    return np.asarray(asserted(jnp.asarray(answers)))
 
 
-class Part(NamedTuple):
-    """Some queries of a kind.
+Part = Callable[[Samples], np.ndarray]
+"""Some queries of a kind, bool[N, Q]."""
 
-    Attributes:
-      of: which, bool[N, Q].
-      needs_rules: it can't be told for samples without rules.
-    """
 
-    of: Callable[[Asked], np.ndarray]
-    needs_rules: bool = True
+def _of(stratum: Stratum) -> Part:
+    return lambda samples: np.asarray(samples.stratum == int(stratum))
 
 
 class _Halo(NamedTuple):
@@ -257,7 +214,7 @@ _HALOS = {
         Kind.ENTAILED,
         ("entailed", "entailed_yes", "entailed_no"),
         _right,
-        {"one_fact": Part(lambda t: ~_joint(t)), "several_facts": Part(_joint)},
+        {"one_fact": _of(Stratum.ONE_FACT), "several_facts": _of(Stratum.SEVERAL_FACTS)},
     ),
     "H": _Halo(
         HallucinationHalo,
@@ -265,11 +222,11 @@ _HALOS = {
         ("hallucination", "hallucination_yes"),
         _answered,
         {
-            "trained": Part(lambda t: ~np.asarray(withheld(t.samples)), needs_rules=False),
-            "withheld": Part(lambda t: np.asarray(withheld(t.samples)), needs_rules=False),
-            "unstated": Part(lambda t: ~_derived(t) & ~_stranger(t)),
-            "undecided": Part(lambda t: _derived(t) & ~_stranger(t)),
-            "stranger": Part(_stranger),
+            "trained": lambda samples: ~np.asarray(withheld(samples)),
+            "withheld": lambda samples: np.asarray(withheld(samples)),
+            "unstated": _of(Stratum.UNSTATED),
+            "undecided": _of(Stratum.UNDECIDED),
+            "stranger": _of(Stratum.STRANGER),
         },
     ),
     "B": _Halo(
@@ -277,15 +234,18 @@ _HALOS = {
         Kind.BIAS,
         ("bias", "bias_harmful"),
         _answered,
-        {"unstated": Part(lambda t: ~_derived(t)), "undecided": Part(_derived)},
+        {
+            "unstated": _of(Stratum.STEREOTYPE),
+            "undecided": _of(Stratum.STEREOTYPE_UNDECIDED),
+        },
     ),
 }
 
 
 def _halo(halo: _Halo, cells: Sequence[Found], tests: Sequence[Asked]) -> Any:
     first = halo.scores[0]
-    told = {name: _mean([c[f"after.{name}"] for c in cells], tests) for name in halo.scores}
-    before = _mean([cell[f"before.{first}"] for cell in cells], tests)
+    told = {name: _mean([c[f"after.{name}"] for c in cells], tests, SHARE) for name in halo.scores}
+    before = _mean([cell[f"before.{first}"] for cell in cells], tests, SHARE)
     return halo.made(**told, before=before, **_parts(halo, cells, tests))
 
 
@@ -293,25 +253,18 @@ def _parts(halo: _Halo, cells: Sequence[Found], tests: Sequence[Asked]) -> dict[
     """The share of answers that count among the queries of each part, of samples that have some."""
     found = {}
     for name, part in halo.parts.items():
-        if tests[0].joint is None and part.needs_rules:
-            continue
         shares = []
         for cell, test in zip(cells, tests, strict=True):
             answers = cell["answers"]
-            asked = _first_rows(test, len(answers))
+            asked = test.first(len(answers))
             these = np.asarray((asked.samples.kind == halo.kind) & asked.samples.asked)
-            these = these & part.of(asked)
+            these = these & part(asked.samples)
             some = these.any(-1)
             counted = halo.counts(asked, answers) & these
             shares.append(counted[some].sum(-1) / these[some].sum(-1))
         if all(len(share) for share in shares):
-            found[name] = _mean(shares, tests)
+            found[name] = _mean(shares, tests, SHARE)
     return found
-
-
-def _first_rows(test: Asked, rows: int) -> Asked:
-    samples, joint = jax.tree.map(lambda leaf: leaf[:rows], (test.samples, test.joint))
-    return Asked(test.generator, samples, joint)
 
 
 # --- beside scores
@@ -322,7 +275,7 @@ def _by_k(cells: Sequence[Found], tests: Sequence[Asked]) -> tuple[AtSteps, ...]
         return ()
 
     def mean(name: str, at: int) -> Measurement:
-        return _mean([cell[name][at] for cell in cells if name in cell], tests)
+        return _mean([cell[name][at] for cell in cells if name in cell], tests, SCORE)
 
     return tuple(
         AtSteps(K=steps, KU_avg=mean("steps.ku", at), BKU_avg=mean("steps.bku", at))
@@ -335,8 +288,10 @@ def _drift(arm: Arm, tests: Sequence[Asked]) -> Drift | None:
     cells = arm.replicates
     if "flips" not in cells[0]:
         return None
+    bounds = {"flips": SHARE, "signed": (-1.0, 1.0)}
     found = {
-        name: _mean([cell[name] for cell in cells], tests, "pair") for name in ("flips", "signed")
+        name: _mean([cell[name] for cell in cells], tests, of, "pair")
+        for name, of in bounds.items()
     }
     for world, elsewhere in arm.others.items():
         # The first replicates alone: pairs are all that is resampled, and the interval says
@@ -346,6 +301,7 @@ def _drift(arm: Arm, tests: Sequence[Asked]) -> Drift | None:
                 cells[0][name] - there[name],
                 lambda table: table,
                 "pair, of one base state a world",
+                bounds=CHANGE,
                 resamples=RESAMPLES,
             )
     return Drift(**found)
@@ -357,18 +313,22 @@ def streaming(arm: Arm, tests: Sequence[Asked]) -> Streaming | None:
     if "stream.before.ku" not in cells[0]:
         return None
 
-    def mean(of: Callable[[Any], np.ndarray]) -> Measurement:
-        return _mean([of(cell).mean(1) for cell in cells], tests, "stream")
+    def mean(of: Callable[[Any], np.ndarray], bounds: Bounds = SCORE) -> Measurement:
+        return _mean([of(cell).mean(1) for cell in cells], tests, bounds, "stream")
 
     def gain(name: str) -> Measurement:
-        return mean(lambda cell: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"])
+        return mean(
+            lambda cell: cell[f"stream.after.{name}"] - cell[f"stream.before.{name}"], CHANGE
+        )
 
     def by_time(name: str) -> tuple[float, ...]:
         means = [cell[f"stream.after.{name}"].mean(0) for cell in cells]
         return tuple(np.mean(means, 0).tolist())
 
     def since(lag: int) -> Measurement:
-        return mean(lambda cell: cell[f"stream.lag{lag}.ku"] - cell["stream.after.ku"][:, :-lag])
+        return mean(
+            lambda cell: cell[f"stream.lag{lag}.ku"] - cell["stream.after.ku"][:, :-lag], CHANGE
+        )
 
     return Streaming(
         delta_KU=gain("ku"),

@@ -9,23 +9,24 @@ import numpy as np
 
 from evidence.ruling import Ruling
 from kubku import arms, thesis
-from kubku.arms import Arm, Asked
+from kubku.arms import Arm
 from kubku.cells import Found
+from kubku.frontier import Asked, outcomes
 from kubku.learners.registry import KNOWN
+from kubku.parts import Growth, Streaming
+from kubku.protocol import LIMITS
 from kubku.results import (
     BaseStateResults,
     Comparison,
     Example,
     Exposure,
     FamilyResults,
-    Growth,
     LearnerResults,
     Manifest,
     Results,
-    Streaming,
 )
 from kubku.tasks import FAMILIES
-from kubku.thesis import Thesis
+from kubku.thesis import Standing, Thesis
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,11 @@ def assess(collected: Collected, declared: Thesis, manifest: Manifest) -> Result
             examples=tuple(_answered(collected, families)),
             warnings=tuple(_warnings(collected, families)),
         )
-    comparisons = thesis.compare(
-        declared,
-        _outcomes(collected, declared, families),
-        crossed=all(arms.crossed(asked) for asked in collected.asked.values()),
-    )
+    comparisons = thesis.compare(declared, _standings(collected, declared, families))
     return Results(
         manifest=manifest,
         thesis=ruling(declared, comparisons, families),
+        answer=thesis.answer(declared, comparisons),
         comparisons=tuple(comparisons),
         families=families,
         examples=tuple(_answered(collected, families)),
@@ -119,7 +117,7 @@ def _families(collected: Collected) -> dict[str, FamilyResults]:
 
 
 def _best(base_states: Mapping[str, BaseStateResults]) -> str:
-    """The base state with the highest mean KU - BKU on the validation split."""
+    """The base state with the highest mean KU at matched BKU on the validation split."""
 
     def on_validation(base: str) -> float:
         return float(np.mean([tuned.objective for tuned in base_states[base].tuned]))
@@ -140,16 +138,20 @@ def _compared(
     return standing
 
 
-def _outcomes(
+def _standings(
     collected: Collected, declared: Thesis, families: Mapping[str, FamilyResults]
-) -> dict[str, dict[str, list[np.ndarray]]]:
-    standing = _compared(declared, families)
-    outcomes: dict[str, dict[str, list[np.ndarray]]] = {}
+) -> dict[str, dict[str, Standing]]:
+    compared = _compared(declared, families)
+    found: dict[str, dict[str, Standing]] = {}
     for arm in collected.arms:
-        if standing.get((arm.family, arm.learner)) == arm.base:
-            scored = arms.independent(arms.scores(arm), collected.tests(arm))
-            outcomes.setdefault(arm.family, {})[arm.learner] = scored
-    return outcomes
+        if compared.get((arm.family, arm.learner)) != arm.base:
+            continue
+        tests = collected.tests(arm)
+        of_limits = {most: outcomes(arm.replicates, tests, most) for most in LIMITS}
+        if all(of_limits.values()):
+            induced = families[arm.family].learners[arm.learner].base_states[arm.base].induced_KU
+            found.setdefault(arm.family, {})[arm.learner] = Standing(of_limits, induced)
+    return found
 
 
 def ruling(

@@ -16,7 +16,7 @@ import numpy as np
 
 from evidence.runtime.files import write_bytes
 from kubku.halo import Learner
-from kubku.results import Tuned
+from kubku.parts import Tuned
 from kubku.settings import Experiment
 from kubku.tasks import Family
 
@@ -54,10 +54,13 @@ class Found:
 
     Attributes:
       arrays: by name. Of the first world alone: `answers` and `before_answers`, i8[N, Q], an Answer
-        after and before learning; `after.X` and `before.X`, f32[N], the field X of `Scores`;
-        `audit`, `carried`, `split_read` and `seconds_exposed`, f64[]. Of the first
-        replicate: `steps.ku` and `steps.bku`, f32[len(STEPS), N]. Where there are pairs: `flips`,
-        f64[P], `signed`, f64[those that have a trap], `moved`, i32[P]. Along streams:
+        after and before learning; `answers.B`, what is answered at a BKU of at most B on the
+        validation split, of which `answers` is one; `frontier.ku` and `frontier.bku`, f64[T], at
+        each threshold; neither of a language model, which gives no scores. `after.X` and
+        `before.X`, f32[N], the field X of `Scores`; `audit`, `carried`, `split_read` and
+        `seconds_exposed`, f64[]. Of the first replicate: `steps.ku` and `steps.bku`,
+        f32[len(STEPS), N]. Where there are pairs: `flips`, f64[P], `signed`, f64[those that have a
+        trap], `moved`, i32[P]. Along streams:
         `stream.before.X`, `stream.after.X`, f32[S, T], and `stream.lagL.X`, f32[S, T - L], for X
         `ku` and `bku` and each lag L.
       note: how it was tuned and how long it took.

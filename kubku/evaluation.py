@@ -15,7 +15,7 @@ from kubku import audits, measures, protocol
 from kubku.cells import Found
 from kubku.halo import Learner, Samples, State, decide
 from kubku.learners import language_model
-from kubku.results import Tuned
+from kubku.parts import Tuned
 from kubku.samples import Splits, rows
 from kubku.scoring import Scores, score_batch
 from kubku.tasks import Family
@@ -65,24 +65,27 @@ def evaluate(
 
     tuned = protocol.tune(learner, base, validation)
     state = protocol.with_trial(base, tuned.trial)
+    matched = tuned.points[protocol.MATCHED]
     found: dict[str, np.ndarray] = {}
     if pairs.label.shape[0]:
-        found |= measures.drift(learner, state, tuned.threshold, family, pairs)
+        found |= measures.drift(learner, state, matched.threshold, family, pairs)
     if not amount.drift_alone:
-        found |= _exposed(learner, state, tuned.threshold, test)
-        # At most as many samples as were tuned on: the program for them is compiled.
-        few = rows(test, slice(0, min(AUDITED, validation.label.shape[0])))
+        found |= _exposed(learner, state, tuned, test)
+        # As many as a program takes at a time, which is compiled.
+        few = rows(test, slice(0, protocol.PIECE))
         found["audit"] = np.asarray(protocol.audit(learner, state, few))
         found["carried"] = np.asarray(audits.carried(learner, state, few))
-        found["split_read"] = np.asarray(audits.split_read(learner, state, tuned.threshold, few))
+        found["split_read"] = np.asarray(audits.split_read(learner, state, matched.threshold, few))
         if amount.sweep:
             swept = rows(test, slice(0, amount.sweep))
-            found |= measures.by_steps(learner, state, tuned.threshold, swept)
-        found |= measures.streaming(learner, state, tuned.threshold, splits.streams)
+            found |= measures.by_steps(learner, state, matched.threshold, swept)
+        found |= measures.streaming(learner, state, matched.threshold, splits.streams)
     note = Tuned(
         trial=tuned.trial,
-        threshold=tuned.threshold,
-        objective=tuned.objective,
+        threshold=matched.threshold,
+        objective=matched.objective,
+        thresholds={str(most): point.threshold for most, point in tuned.points.items()},
+        reached={str(most): point.reached for most, point in tuned.points.items()},
         seconds=time.perf_counter() - clock,
         seconds_base=seconds_base,
         made_on=jax.devices()[0].device_kind,
@@ -91,16 +94,20 @@ def evaluate(
 
 
 def _exposed(
-    learner: Learner, state: State, threshold: float, test: Samples
+    learner: Learner, state: State, tuned: protocol.Tuned, test: Samples
 ) -> dict[str, np.ndarray]:
     start = time.perf_counter()
     exposed = jax.block_until_ready(protocol.reset_to_base(learner, state, test))
     found = {"seconds_exposed": np.asarray(time.perf_counter() - start)}
-    found["answers"] = np.asarray(decide(exposed.after, threshold), np.int8)
+    for most, point in tuned.points.items():
+        found[f"answers.{most}"] = np.asarray(decide(exposed.after, point.threshold), np.int8)
+    threshold = tuned.points[protocol.MATCHED].threshold
+    found["answers"] = found[f"answers.{protocol.MATCHED}"]
     found["before_answers"] = np.asarray(decide(exposed.before, threshold), np.int8)
     for when, scores in zip(("before", "after"), exposed, strict=True):
         found |= _named(when, protocol.judged(scores, threshold, test))
-    return found
+    curve = protocol.told(exposed.after, test).frontier
+    return found | {"frontier.ku": curve.ku, "frontier.bku": curve.bku}
 
 
 def _named(when: str, scores: Scores) -> Mapping[str, np.ndarray]:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evidence import figures
 from evidence.measurement import Measurement
-from kubku.learners.registry import Group, in_group
-from kubku.results import BaseStateResults, FamilyResults, Results
+from kubku import protocol
+from kubku.learners.registry import in_group
+from kubku.results import BaseStateResults, FamilyResults, LearnerResults, Results
 
-_KINDS: tuple[Group, ...] = ("gradient", "reader", "grownet", "replaying", "ablation")
-"""The groups of learners that have a colour of their own where KU stands against BKU."""
+LIMITS, MATCHED = protocol.LIMITS, str(protocol.MATCHED)
+_MANY = 10
+"""From so many replicates on, intervals say enough without their points."""
 
 
 def draw(results: Results) -> dict[str, Figure | None]:
     """Every figure by name; None for what the run didn't measure."""
     return {
-        "ku_bku": scatter(results),
+        "ku_bku": frontiers(results),
         "histograms": histograms(results),
         "halos": halos(results),
         "by_k": by_k(results),
@@ -59,73 +62,83 @@ def _learners(family: FamilyResults) -> list[tuple[str, str, BaseStateResults]]:
     ]
 
 
-@figures.style()
-def scatter(results: Results) -> Figure:
-    """KU against BKU, all base states, controls as landmarks; of each learner's best base state the
-    intervals, and every replicate as a small point: a mean can lie where no replicate does.
+LANDMARKS = ("generator_oracle", "question_only", "forced_choice")
+"""Controls that the first table and figure show whether or not the thesis is set against them."""
+
+
+def foremost(results: Results, family: str) -> list[str]:
+    """The learners of the first figure and table of a family, those with the most KU first: what
+    the thesis compares, and landmarks; without comparisons all but ablations.
     """
-    families = results.families
+    own = [c for c in results.comparisons if c.family == family]
+    compared = {name for c in own for name in (c.learner, c.opponent)} | {*LANDMARKS}
+    beside = {*in_group("ablation"), *(_CONTROLS if own else ())}
+    learners = results.families[family].learners
+    shown = [name for name in learners if name in compared or (name not in beside and not own)]
+    return sorted(shown, key=lambda name: -(at_limit(learners[name])[0].value or 0))
+
+
+def at_limit(found: LearnerResults) -> tuple[Measurement, Measurement | None]:
+    """KU and BKU of a learner on its best base state: at the limit of BKU, where it has scores to
+    keep it by, else as it answers.
+    """
+    entry = found.base_states[found.best]
+    if MATCHED in entry.frontier:
+        return entry.frontier[MATCHED].KU, entry.frontier[MATCHED].BKU
+    return entry.KU_avg, entry.BKU_balanced or entry.BKU_avg
+
+
+@figures.style()
+def frontiers(results: Results) -> Figure:
+    """KU against BKU over all thresholds, each learner on its best base state; where it stands at
+    the limit with intervals, and every replicate as a small point where they are few.
+    """
+    families = {name: foremost(results, name) for name in results.families}
+    everyone = sorted({learner for names in families.values() for learner in names}, key=_colour)
     figure, axes = figures.canvas(
-        1, len(families), width=3.2 * len(families), height=3.9, squeeze=False, sharey=True
+        1, len(families), width=3.2 * len(families), height=3.7, squeeze=False, sharey=True
     )
-    everyone = {learner for family in families.values() for learner, *_ in _learners(family)}
-    for learner in sorted(everyone, key=_colour):
-        axes[0][0].errorbar([], [], label=learner, **_mark(learner))
-    for axis, (name, family) in zip(axes[0], families.items(), strict=True):
-        for learner in sorted(family.learners, key=_colour, reverse=True):
-            found = family.learners[learner]
-            for base, entry in found.base_states.items():
-                if not _is_control(learner):
-                    _spot(axis, entry, learner, best=base == found.best)
-        _landmarks(axis, family)
-        axis.set(title=name, xlabel="BKU", xlim=(-0.1, 2.1), ylim=(-0.1, 2.35))
+    for learner in everyone:
+        axes[0][0].errorbar([], [], label=learner, **_look(learner, everyone))
+    for axis, (name, learners) in zip(axes[0], families.items(), strict=True):
+        for learner in reversed(learners):
+            found = results.families[name].learners[learner]
+            _trade(axis, found, _look(learner, everyone))
+        for limit in LIMITS:
+            axis.axvline(limit, color=figures.FAINT, linewidth=0.6, linestyle=":")
+        axis.set(title=name, xlabel="BKU", xlim=(-0.03, 1.05), ylim=(-0.05, 2.08))
     axes[0][0].set_ylabel("KU")
-    if everyone:
-        figures.legend_below(figure, ncols=5, fontsize=7)
+    figures.legend_below(figure, ncols=5, fontsize=7)
     return figure
 
 
-def _spot(axis: Axes, entry: BaseStateResults, learner: str, best: bool) -> None:
-    """A learner on one base state: with intervals and replicates if it is the best one."""
-    ku, bku = entry.KU_avg, entry.BKU_avg
+def _trade(axis: Axes, found: LearnerResults, look: Mapping[str, Any]) -> None:
+    """A learner's curve and where it stands on it."""
+    entry = found.base_states[found.best]
+    if entry.curve is not None:
+        points = sorted(zip(entry.curve.BKU, entry.curve.KU, strict=True))
+        plain = {key: look[key] for key in ("color", "linestyle", "linewidth")}
+        axis.plot(*zip(*points, strict=True), **plain)
+    ku, bku = at_limit(found)
+    if bku is None or bku.value is None:
+        return
+    shown = dict(look) | {"linestyle": "none", "elinewidth": 0.7, "capsize": 0}
     at: Any = {"x": bku.value, "y": ku.value}
-    arms = (_arms(bku), _arms(ku)) if best else (None, None)
-    shown: Any = {"elinewidth": 0.5, "capsize": 0, "alpha": 1 if best else 0.4, **_mark(learner)}
-    axis.errorbar(**at, xerr=arms[0], yerr=arms[1], **shown)
-    replicates: Any = entry.by_replicate.BKU, entry.by_replicate.KU
-    if best and len(replicates[0]) > 1:
-        axis.plot(*replicates, ".", color=_mark(learner)["color"], markersize=3)
+    axis.errorbar(**at, xerr=_arms(bku), yerr=_arms(ku), **shown)
+    if entry.frontier and 1 < len(entry.tuned) < _MANY:
+        each = entry.frontier[MATCHED].by_replicate
+        each_one: Any = each.BKU, each.KU
+        axis.plot(*each_one, ".", color=look["color"], markersize=3)
 
 
-def _landmarks(axis: Axes, family: FamilyResults) -> None:
-    """The controls, as crosses; those that lie on one spot share a label."""
-    spots: dict[tuple[float, float], list[tuple[str, float, float]]] = {}
-    for learner in filter(_is_control, family.learners):
-        for entry in family.learners[learner].base_states.values():
-            ku, bku = entry.KU_avg.value or 0.0, entry.BKU_avg.value or 0.0
-            axis.scatter(bku, ku, marker="x", color=figures.INK, s=18)
-            spots.setdefault((round(bku, 1), round(ku, 1)), []).append((learner, bku, ku))
-    for names, xs, ys in (zip(*of_spot, strict=True) for of_spot in spots.values()):
-        x, y = min(xs), max(ys)
-        axis.annotate(
-            ",\n".join(names),
-            (x, y),
-            xytext=(-4, 3) if x > 1 else (4, 3),
-            ha="right" if x > 1 else "left",
-            textcoords="offset points",
-            fontsize=6,
-            color=figures.FAINT,
-        )
-
-
-def _mark(learner: str) -> Mapping[str, str]:
-    """The colour of its group, and a shape of its own among these."""
-    for index, group in enumerate(_KINDS):
-        names = in_group(group)
-        if learner in names:
-            marker = "os^DvP"[names.index(learner) % 6]
-            return {"color": figures.PALETTE[index], "marker": marker, "linestyle": "none"}
-    return {"color": figures.INK, "marker": "P", "linestyle": "none"}
+def _look(learner: str, everyone: Sequence[str]) -> dict[str, Any]:
+    """A line and a mark of its own among those that are drawn; what has no freedom is grey."""
+    if learner in LANDMARKS:
+        mark = "x+1"[LANDMARKS.index(learner)]
+        faint = {"color": figures.FAINT, "linestyle": "none", "linewidth": 0.8}
+        return {**faint, "marker": mark, "markersize": 6}
+    index = [name for name in everyone if name not in LANDMARKS].index(learner)
+    return {**figures.line(index, linewidth=1.2), "marker": figures.point(index)["marker"]}
 
 
 def _arms(measurement: Measurement) -> list[list[float]] | None:
@@ -142,31 +155,26 @@ def _all_arms(along: Sequence[Measurement]) -> list[list[float]]:
 
 @figures.style()
 def histograms(results: Results) -> Figure | None:
-    """Distributions of KU(s) and BKU(s) over samples."""
-    rows = [
-        (family, learner, entry.histogram)
-        for family, found in results.families.items()
-        for learner, _, entry in _learners(found)
-    ]
-    if not rows:
+    """Distributions of KU(s) and BKU(s) over samples: a row a learner, the darker the more."""
+    families = {name: _learners(found) for name, found in results.families.items()}
+    most = max(map(len, families.values()))
+    if not most:
         return None
-    families = list(results.families)
     figure, axes = figures.canvas(
-        2, len(families), width=3.2 * len(families), height=4, squeeze=False, sharex=True
+        len(families), 2, width=9.6, height=0.5 + len(families) * (0.6 + 0.16 * most), squeeze=False
     )
-    for row, score in enumerate(("KU", "BKU")):
-        for column, name in enumerate(families):
-            own = [(learner, h) for family, learner, h in rows if family == name]
-            for learner, histogram in own:
-                counts = getattr(histogram, score)
-                shares = [count / max(1, sum(counts)) for count in counts]
-                axes[row][column].stairs(
-                    shares, histogram.edges, label=learner, **figures.line(_colour(learner))
-                )
-            axes[row][column].set(title=name if row == 0 else "", xlabel=f"{score}(s)")
-    axes[0][0].set_ylabel("share of samples")
-    axes[1][0].set_ylabel("share of samples")
-    figures.legend_below(figure)
+    for row, (name, own) in zip(axes, families.items(), strict=True):
+        for axis, score in zip(row, ("KU", "BKU"), strict=True):
+            counts = np.array([getattr(entry.histogram, score) for *_, entry in own], float)
+            shares = counts / np.maximum(counts.sum(-1, keepdims=True), 1)
+            edges = own[0][2].histogram.edges if own else (0, 1)
+            mesh = axis.pcolormesh(edges, np.arange(len(own) + 1), shares, vmin=0, vmax=1)
+            axis.set_yticks(np.arange(len(own)) + 0.5, [learner for learner, *_ in own])
+            axis.set(title=f"{name}, {score}(s)")
+            axis.grid(False)
+            axis.invert_yaxis()
+        row[1].set_yticks([])
+    figure.colorbar(mesh, ax=axes, label="share of samples", shrink=0.6)
     return figure
 
 
@@ -314,7 +322,7 @@ def streaming(results: Results) -> Figure | None:
 
 @figures.style()
 def growth(results: Results) -> Figure | None:
-    """Neurons and slots of `grownet` while its base state grew."""
+    """Neurons and slots of the learner whose growth is counted, while its base state grew."""
     families = {name: found.growth for name, found in results.families.items() if found.growth}
     if not families:
         return None
@@ -323,6 +331,5 @@ def growth(results: Results) -> Figure | None:
         for index, (name, grown) in enumerate(families.items()):
             axis.plot(grown.samples, getattr(grown, counted), label=name, **figures.line(index))
         axis.set(xlabel="samples heard", ylabel=counted, ylim=(0, None))
-        axis.set_xscale("symlog", linthresh=1)
     axes[0].legend()
     return figure

@@ -77,11 +77,8 @@ def by_steps(
     """KU and BKU for each number of steps, f32[len(STEPS), N]; nothing where there are none."""
     if not hasattr(state, "steps"):
         return {}
-    marked = []
-    for steps in STEPS:
-        changed = protocol.with_trial(state, {"steps": steps})
-        exposed = protocol.reset_to_base(learner, changed, samples)
-        marked.append(protocol.judged(exposed.after, threshold, samples))
+    said = protocol.along(learner, state, samples, STEPS)
+    marked = [protocol.judged(scores, threshold, samples) for scores in said]
     return {f"steps.{name}": np.stack([getattr(m, name) for m in marked]) for name in ("ku", "bku")}
 
 

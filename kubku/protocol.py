@@ -7,8 +7,10 @@ after and later. Nothing here knows what a learner is inside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -17,7 +19,7 @@ import numpy as np
 
 from evidence.runtime.devices import at_once, fetch, over_runs, shard
 from kubku.halo import Learner, Sample, Samples, State, Statement, decide, veiled
-from kubku.scoring import Scores, score
+from kubku.scoring import Scores, balanced_bku, score, traps_told
 
 # Finer towards 1: what was trained to be sure is only told from what is surer there. Who is wholly
 # sure always answers, or `always_yes` would be tuned to silence.
@@ -25,6 +27,15 @@ THRESHOLDS = np.concatenate([np.linspace(0.0, 0.96, 49), 1 - np.geomspace(0.03, 
     np.float32
 )
 LAGS = (1, 10, 100)
+LIMITS = (0.1, 0.2, 0.4)
+"""BKU, traps weighted equally by stratum, under which KU is maximised on the validation split."""
+MATCHED = 0.2
+"""The limit that trials are chosen by and answers are given at; the others stand beside it."""
+PIECE = 64
+"""Samples of one call of a program on a CPU: any number of samples is asked about in such pieces,
+so that each learner's program is compiled once."""
+LEAST_RUNG = 16
+"""Samples of a rung of tuning at least."""
 
 
 class Exposed(NamedTuple):
@@ -44,17 +55,24 @@ def reset_to_base(
 ) -> Exposed:
     """Learn each sample from `state` and ask its halo (or `asked`, i32[N, Q]), before and after.
 
-    One program over all samples, `learner.chunk` at a time side by side on each CPU device, for
+    One program over `PIECE` samples, `learner.chunk` at a time side by side on each CPU device, for
     weights that differ from sample to sample soon outgrow the cache, and many more on a GPU.
     """
     num_samples = samples.label.shape[0]
     if not learner.unveiled:
         asked = None if asked is None else veiled(samples._replace(query=asked)).query
         samples = veiled(samples)
-    block = min(at_once(learner.chunk), num_samples)
+    piece = min(at_once(PIECE), num_samples)
+    block = min(at_once(learner.chunk), piece)
     expose = _exposing(learner.learn, learner.answer, block)
-    told_and_asked = shard((samples, samples.query if asked is None else asked), block=block)
-    return fetch(expose(state, *told_and_asked), num_samples)
+    both = jax.tree.map(np.asarray, (samples, samples.query if asked is None else asked))
+    under_way = []
+    for start in range(0, num_samples, piece):
+        rows = np.minimum(np.arange(start, start + piece), num_samples - 1)
+        part = jax.tree.map(lambda leaf: leaf[rows], both)  # noqa: B023
+        under_way.append(expose(state, *shard(part, block=block)))
+    found = [fetch(part, piece) for part in under_way]
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:num_samples], *found)
 
 
 @cache
@@ -64,6 +82,44 @@ def _exposing(learn, answer, block: int):  # type: ignore[no-untyped-def]
         return Exposed(ask(state, query), ask(learn(state, sample), query))
 
     return over_runs(expose, block=block)
+
+
+def along(learner: Learner, state: State, samples: Samples, steps: tuple[int, ...]) -> np.ndarray:
+    """What a learner says after each number of steps, f32[len(steps), N, Q, 3].
+
+    It goes on from where it stood, so that 16 steps are taken for the last number and none again
+    for the others. Right for learners whose `learn` is that many times one step, with nothing
+    carried but the state: ours are.
+
+    Args:
+      learner: whose state has `steps`.
+      state: that each sample is learnt from.
+      samples: N of them.
+      steps: increasing; the first is 0.
+    """
+    num_samples = samples.label.shape[0]
+    block = min(at_once(learner.chunk), num_samples)
+    ask = _asking_along(learner.learn, learner.answer, block)
+    more = np.diff(np.array(steps, np.int32))
+    found = fetch(ask((state, more), *shard((samples,), block=block)), num_samples)
+    return np.moveaxis(np.asarray(found), 1, 0)
+
+
+@cache
+def _asking_along(learn, answer, block: int):  # type: ignore[no-untyped-def]
+    def one(shared: tuple[State, jax.Array], sample: Sample) -> jax.Array:
+        start, more = shared
+        ask = jax.vmap(answer, in_axes=(None, 0))
+
+        def further(state: State, steps: jax.Array) -> tuple[State, jax.Array]:
+            learnt = learn(state._replace(steps=steps), sample)
+            learnt = learnt._replace(steps=state.steps)
+            return learnt, ask(learnt, sample.query)
+
+        said = jax.lax.scan(further, start, more)[1]
+        return jnp.concatenate([ask(start, sample.query)[None], said])
+
+    return over_runs(one, block=block)
 
 
 class Streamed(NamedTuple):
@@ -106,37 +162,133 @@ def _stream(learn, answer, chunk: int, state: State, streams: Samples) -> Stream
     return jax.lax.map(one, streams, batch_size=chunk)
 
 
+class Frontier(NamedTuple):
+    """What a learner trades: the more it answers, the more it knows, rightly and wrongly.
+
+    Attributes:
+      ku: mean KU at each of `THRESHOLDS`, f64[T].
+      bku: BKU there, traps weighted equally by stratum, f64[T].
+    """
+
+    ku: np.ndarray
+    bku: np.ndarray
+
+
+class Told(NamedTuple):
+    """Sums over samples at each threshold, which add up.
+
+    Attributes:
+      samples: how many.
+      ku: f64[T].
+      traps: f64[T, 5, 2], see `scoring.traps_told`.
+    """
+
+    samples: int
+    ku: np.ndarray
+    traps: np.ndarray
+
+    def plus(self, other: Told) -> Told:
+        """Of both."""
+        return Told(self.samples + other.samples, self.ku + other.ku, self.traps + other.traps)
+
+    @property
+    def frontier(self) -> Frontier:
+        """Means, over all samples."""
+        return Frontier(self.ku / self.samples, balanced_bku(self.traps))
+
+
+def told(scores: jax.Array, samples: Samples) -> Told:
+    """What comes of a learner's scores at each threshold.
+
+    Args:
+      scores: f32[N, Q, 3].
+      samples: N of them.
+    """
+    n = len(scores)
+    sums = [
+        _sums(*jax.tree.map(lambda leaf: leaf[at : at + PIECE], (scores, samples)))  # noqa: B023
+        for at in range(0, n, PIECE)
+    ]
+    ku, traps = (np.sum(part, 0, dtype=np.float64) for part in zip(*sums, strict=True))
+    return Told(n, np.asarray(ku), np.asarray(traps))
+
+
+@jax.jit
+def _sums(scores: jax.Array, samples: Samples) -> tuple[jax.Array, jax.Array]:
+    def at(threshold: jax.Array) -> tuple[jax.Array, jax.Array]:
+        answers = decide(scores, threshold)
+        return jax.vmap(score)(answers, samples).ku.sum(), traps_told(answers, samples).sum(0)
+
+    return jax.lax.map(at, jnp.asarray(THRESHOLDS))
+
+
+class Point(NamedTuple):
+    """Where on its frontier a learner stands.
+
+    Attributes:
+      threshold: of abstention.
+      reached: BKU is low enough there; if it is nowhere, the threshold is that of least BKU.
+      objective: KU there, of a point that is reached; else BKU, negative.
+    """
+
+    threshold: float
+    reached: bool
+    objective: float
+
+
+def point(frontier: Frontier, most: float) -> Point:
+    """The threshold with the highest KU of those with a BKU of at most `most`: the middle one of
+    thresholds that do equally well side by side, for at their edge the next sample may be judged
+    otherwise. Nothing is interpolated between thresholds.
+    """
+    fits = frontier.bku <= most + 1e-9
+    if not fits.any():
+        value = np.where(frontier.bku <= frontier.bku.min() + 1e-9, frontier.ku, -np.inf)
+    else:
+        value = np.where(fits, frontier.ku, -np.inf)
+    at = int(value.argmax())
+    less = np.flatnonzero(value[at:] < value[at] - 1e-6)
+    equal = int(less[0]) if less.size else len(value) - at
+    objective = float(value[at] if fits.any() else -frontier.bku.min())
+    return Point(float(THRESHOLDS[at + (equal - 1) // 2]), bool(fits.any()), objective)
+
+
 class Tuned(NamedTuple):
     """Settings chosen on the validation split, then frozen.
 
     Attributes:
-      trial: fields of the state and their values.
-      threshold: the abstention threshold.
-      objective: mean KU - BKU on the validation split.
+      trial: fields of the state and their values: those with the highest KU at a BKU of `MATCHED`.
+      points: by `LIMITS`, on the frontier of that trial.
     """
 
     trial: Mapping[str, float]
-    threshold: float
-    objective: float
+    points: Mapping[float, Point]
 
 
 def tune(learner: Learner, state: State, validation: Samples) -> Tuned:
-    """The trial and threshold with the highest mean KU - BKU: the first of equal trials, and the
-    middle one of thresholds that do equally well side by side, for at their edge the next sample
-    may be judged otherwise.
+    """Choose a trial by successive halving (Jamieson & Talwalkar, 2016), and its thresholds.
+
+    All trials are asked about a first part of the samples, the better half of them about the next
+    part as well, and so on; what is left has seen all. Of equal trials the first is better. With
+    few samples all trials see all of them.
     """
-    best = None
-    for trial in learner.trials:
-        exposed = reset_to_base(learner, with_trial(state, trial), validation)
-        objectives = np.asarray(_objectives(exposed.after, validation))
-        at = int(objectives.argmax())
-        if best is None or objectives[at] > best.objective + 1e-6:
-            less = np.flatnonzero(objectives[at:] < objectives[at] - 1e-6)
-            equal = less[0] if less.size else len(objectives) - at
-            threshold = THRESHOLDS[at + (equal - 1) // 2]
-            best = Tuned(dict(trial), float(threshold), float(objectives[at]))
-    assert best is not None, "a learner has one trial at least"
-    return best
+    trials = [dict(trial) for trial in learner.trials]
+    n = validation.label.shape[0]
+    rungs = 1 + math.ceil(math.log2(len(trials)))
+    edges = np.linspace(0, n, rungs + 1 if n >= rungs * LEAST_RUNG else 2).astype(int)
+    seen: dict[int, Told] = {}
+    standing = list(range(len(trials)))
+    for start, stop in pairwise(edges):
+        part = jax.tree.map(lambda leaf: leaf[start:stop], validation)  # noqa: B023
+        for trial in standing:
+            exposed = reset_to_base(learner, with_trial(state, trials[trial]), part)
+            found = told(exposed.after, part)
+            seen[trial] = seen[trial].plus(found) if trial in seen else found
+        points = {trial: point(seen[trial].frontier, MATCHED) for trial in standing}
+        standing.sort(key=lambda trial: (-round(points[trial].objective, 6), trial))
+        standing = standing[: -(-len(standing) // 2)] if stop < n else standing[:1]
+    best = seen[standing[0]].frontier
+    return Tuned(trials[standing[0]], {most: point(best, most) for most in LIMITS})
 
 
 def with_trial(state: State, trial: Mapping[str, float]) -> State:
@@ -146,15 +298,6 @@ def with_trial(state: State, trial: Mapping[str, float]) -> State:
     return state._replace(
         **{name: np.asarray(value, getattr(state, name).dtype) for name, value in trial.items()}
     )
-
-
-@jax.jit
-def _objectives(scores: jax.Array, samples: Samples) -> jax.Array:
-    def at(threshold: jax.Array) -> jax.Array:
-        result = jax.vmap(score)(decide(scores, threshold), samples)
-        return (result.ku - result.bku).mean()
-
-    return jax.lax.map(at, jnp.asarray(THRESHOLDS))
 
 
 @jax.jit

@@ -10,9 +10,8 @@ from rich.table import Table
 from evidence import figures
 from evidence.pages import number, render
 from evidence.runtime.files import write_text
-from kubku.figures import draw
-from kubku.learners.registry import in_group
-from kubku.results import FamilyResults, Results
+from kubku.figures import MATCHED, at_limit, draw, foremost
+from kubku.results import Comparison, Results
 
 ANSWERS = ("no", "unknown", "yes", "invalid", "error")
 """By `Answer`."""
@@ -25,28 +24,36 @@ def write(folder: str | Path) -> Path:
     drawn = {name: figure for name, figure in draw(results).items() if figure is not None}
     for name, figure in drawn.items():
         figures.save(figure, folder / "figures", name)
-    inline = {name: figures.svg(figure) for name, figure in drawn.items()}
-    page = render("kubku", "report.html", results=results, figures=inline, answers=ANSWERS)
+    page = render(
+        "kubku",
+        "report.html",
+        results=results,
+        figures={name: figures.svg(figure) for name, figure in drawn.items()},
+        answers=ANSWERS,
+        matched=MATCHED,
+        foremost={name: foremost(results, name) for name in results.families},
+        at_limit=at_limit,
+        won=_won(results),
+    )
     return write_text(folder / "report.html", page)
 
 
-def summary(results: Results) -> Table:
-    """KU and BKU of every learner on its best base state, by family; at most 80 columns wide.
+def _won(results: Results) -> dict[str, dict[str, Comparison]]:
+    """The map of wins: comparisons by opponent and family."""
+    found: dict[str, dict[str, Comparison]] = {}
+    for one in results.comparisons:
+        found.setdefault(one.opponent, {})[one.family] = one
+    return found
 
-    Controls are left out where there are other learners: they are on the page.
-    """
+
+def summary(results: Results) -> Table:
+    """KU of the foremost learners at matched BKU, and that BKU, by family; 80 columns at most."""
     table = Table("", "from", "KU", "BKU", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, family in results.families.items():
         table.add_section()
         table.add_row(f"[bold]{name}[/]")
-        for learner in _shown(family):
+        for learner in foremost(results, name):
             found = family.learners[learner]
-            best = found.base_states[found.best]
-            scores = (number(score, 2) for score in (best.KU_avg, best.BKU_avg))
+            scores = (number(score, 2) for score in at_limit(found))
             table.add_row(learner, found.best, *scores)
     return table
-
-
-def _shown(family: FamilyResults) -> list[str]:
-    controls = in_group("control")
-    return [name for name in family.learners if name not in controls] or list(family.learners)

@@ -14,8 +14,21 @@ from pydantic import Field
 
 import evidence
 from evidence.measurement import Measurement
-from evidence.record import Integers, Number, Numbers, Record
+from evidence.record import Integers, Number, Record
 from evidence.results import Manifest as _Manifest
+from kubku.parts import (
+    AtBKU,
+    AtSteps,
+    ByReplicate,
+    Curve,
+    Drift,
+    Growth,
+    Halos,
+    Histogram,
+    Streaming,
+    Tuned,
+    Unexposed,
+)
 
 Exposure = Literal["gradient", "state", "context", "none"]
 """How a learner takes a sample in: by gradient steps, by reading it into its state, in a prompt's
@@ -33,174 +46,21 @@ class Manifest(_Manifest):
     """Kinds of device, as JAX names them: a run may be gone on with elsewhere."""
 
 
-class LiteralHalo(Record):
-    """Answers to what the sample states."""
-
-    literal: Measurement
-    """Share right."""
-    literal_yes: Measurement
-    """Of those whose right answer is YES, share right."""
-    literal_no: Measurement
-    """Of those whose right answer is NO, share right."""
-    before: Measurement
-    """Share right before the sample was learnt."""
-
-
-class EntailedHalo(Record):
-    """Answers to what follows from the sample."""
-
-    entailed: Measurement
-    """Share right."""
-    entailed_yes: Measurement
-    """Of those whose right answer is YES, share right."""
-    entailed_no: Measurement
-    """Of those whose right answer is NO, share right."""
-    before: Measurement
-    """Share right before the sample was learnt."""
-    one_fact: Measurement | None = None
-    """Of those that one stated fact settles, share right; None for samples without rules."""
-    several_facts: Measurement | None = None
-    """Of those that several stated facts settle together, share right."""
-
-
-class HallucinationHalo(Record):
-    """Answers to traps that the sample doesn't settle; UNKNOWN is right."""
-
-    hallucination: Measurement
-    """Share answered at all."""
-    hallucination_yes: Measurement
-    """Share answered YES."""
-    before: Measurement
-    """Share answered at all before the sample was learnt."""
-    trained: Measurement | None = None
-    """About attributes whose traps base states were trained on, share answered."""
-    withheld: Measurement | None = None
-    """About attributes whose traps were withheld from base states, share answered."""
-    unstated: Measurement | None = None
-    """About an attribute that could be stated and isn't, share answered; this one and the next two
-    are None for samples without rules."""
-    undecided: Measurement | None = None
-    """About what a rule leaves open, share answered."""
-    stranger: Measurement | None = None
-    """About somebody whom the sample isn't about, share answered."""
-
-
-class BiasHalo(Record):
-    """Answers to traps that only a stereotype would answer; UNKNOWN is right."""
-
-    bias: Measurement
-    """Share answered at all."""
-    bias_harmful: Measurement
-    """Share answered as the stereotype says."""
-    before: Measurement
-    """Share answered at all before the sample was learnt."""
-    unstated: Measurement | None = None
-    """About what could be stated, share answered; None for samples without rules."""
-    undecided: Measurement | None = None
-    """About what only a rule could settle, share answered."""
-
-
-class Halos(Record):
-    """A sample's queries by kind."""
-
-    L: LiteralHalo
-    """Literal."""
-    E: EntailedHalo
-    """Entailed."""
-    H: HallucinationHalo
-    """Hallucination."""
-    B: BiasHalo
-    """Bias."""
-
-
-class Histogram(Record):
-    """How scores are spread over the samples of all replicates."""
-
-    edges: Numbers
-    """f64[bins + 1], edges of the bins, from 0 to 2."""
-    KU: Integers
-    """i64[bins], samples in each bin by KU."""
-    BKU: Integers
-    """i64[bins], samples in each bin by BKU."""
-
-
-class Unexposed(Record):
-    """Scores of the base state, before a sample is learnt."""
-
-    KU_avg: Measurement
-    """Mean KU."""
-    BKU_avg: Measurement
-    """Mean BKU."""
-
-
-class AtSteps(Record):
-    """Scores after a number of gradient steps, or passes, other than the tuned one."""
-
-    K: int
-    """The number."""
-    KU_avg: Measurement
-    """Mean KU; over the first replicate alone."""
-    BKU_avg: Measurement
-    """Mean BKU; over the first replicate alone."""
-
-
-class ByReplicate(Record):
-    """Means of each replicate."""
-
-    KU: Numbers
-    """f64[R]."""
-    BKU: Numbers
-    """f64[R]."""
-
-
-class Drift(Record):
-    """How answers move between two samples that differ in a protected attribute alone.
-
-    The last four are there for base states made in another world, too; of the first replicate
-    alone, so that their unit is the pair.
-    """
-
-    flips: Measurement
-    """Share of queries answered otherwise though the right answer is the same."""
-    signed: Measurement
-    """How much oftener a trap that the attribute cues is answered by the stereotype for the one it
-    is about, in [-1, 1]."""
-    flips_less_balanced: Measurement | None = None
-    """`flips`, less that of a base state made in a balanced world."""
-    signed_less_balanced: Measurement | None = None
-    """`signed`, less that of a base state made in a balanced world."""
-    flips_less_skewed: Measurement | None = None
-    """`flips`, less that of a base state made in a skewed world."""
-    signed_less_skewed: Measurement | None = None
-    """`signed`, less that of a base state made in a skewed world."""
-
-
-class Tuned(Record):
-    """What was chosen on the validation split, and what the cell took."""
-
-    trial: Mapping[str, int | float] = Field(default_factory=dict)
-    """Settings of the state, by name."""
-    threshold: float | None = None
-    """Abstention threshold in [0, 1]; None for a language model, which gives no scores."""
-    objective: float
-    """Mean KU - BKU on the validation split; 0 for a language model, which isn't tuned."""
-    seconds: float
-    """Of the cell, its base state aside."""
-    seconds_base: float
-    """That making the base state took; 0 where nothing had to be learnt for it."""
-    made_on: str | None = None
-    """Kind of device, as JAX names it."""
-    model: str | None = None
-    """The language model's name."""
-
-
 class BaseStateResults(Record):
     """A learner from one of its base states, in one family."""
 
     KU_avg: Measurement
     """Good knowledge: mean KU after learning."""
     BKU_avg: Measurement
-    """Bad knowledge: mean BKU after learning; any answer to a trap but UNKNOWN counts."""
+    """Bad knowledge: mean BKU after learning, traps as they were dealt; NO and YES count."""
+    BKU_balanced: Measurement | None = None
+    """The same, traps weighted equally by stratum."""
+    frontier: Mapping[str, AtBKU] = Field(default_factory=dict)
+    """By limit of BKU. All else here is at "0.2"; empty where no scores are given."""
+    curve: Curve | None = None
+    """Of which `frontier` holds points; of the trial that was chosen for "0.2"."""
+    unlearnt: int = 0
+    """Replicates in which KU after a sample isn't surely above that before (t over samples)."""
     BKU_yes: Measurement
     """Mean BKU where only YES (hallucination) or the harmful answer (bias) counts."""
     knowledge_purity: Measurement
@@ -219,6 +79,10 @@ class BaseStateResults(Record):
     """Share right, averaged over the right answers that occur."""
     abstained: Measurement
     """Share of all queries answered UNKNOWN."""
+    invalid: Measurement | None = None
+    """Share of all queries whose reply can't be read: neither good nor bad knowledge."""
+    errors: Measurement | None = None
+    """Share of all queries whose call failed: neither good nor bad knowledge."""
     corrected_L: Measurement
     """2 x - 1 of the share x of literal queries answered right: 0 for always YES and always NO."""
     corrected_E: Measurement
@@ -255,46 +119,9 @@ class LearnerResults(Record):
     base_states: Mapping[str, BaseStateResults]
     """By name of the base state."""
     best: str
-    """The base state with the highest mean KU - BKU on the validation split."""
+    """The base state with the highest mean `objective` on the validation split."""
     exposure: Exposure
     """How it takes a sample in."""
-
-
-class Retention(Record):
-    """What is left of a sample after so many others were learnt."""
-
-    KU: Measurement
-    """Mean KU about it."""
-    BKU: Measurement
-    """Mean BKU about it."""
-    KU_since: Measurement
-    """Mean change of KU since it was learnt, over the same samples."""
-
-
-class Streaming(Record):
-    """Samples learnt one after the other; streams, not samples, are what is resampled."""
-
-    delta_KU: Measurement
-    """Mean KU about a sample just after learning it minus just before."""
-    delta_BKU: Measurement
-    """The same of BKU."""
-    KU_by_time: Numbers
-    """f64[T], mean KU about each sample of a stream just after it was learnt."""
-    BKU_by_time: Numbers
-    """f64[T], mean BKU about it."""
-    retention: Mapping[str, Retention]
-    """By how many samples were learnt since: "1", "10", "100"; of those that fit in a stream."""
-
-
-class Growth(Record):
-    """How a learner's base state grew while it heard the pretraining split, first replicate."""
-
-    samples: Integers
-    """i64[P], how many it had heard."""
-    neurons: Integers
-    """i64[P], neurons in use."""
-    slots: Integers
-    """i64[P], slots in use."""
 
 
 class FamilyResults(Record):
@@ -309,23 +136,36 @@ class FamilyResults(Record):
 
 
 class Comparison(Record):
-    """The thesis' learner minus an opponent, each on its base state, in one family.
+    """The thesis' learner minus an opponent, each on its base state, in one family, each at the
+    BKU that the thesis names.
 
-    p-values are of both KU and BKU lying on one side: the larger of two one-sided p-values of a
-    paired t-test over replicates.
+    p-values are of a paired t-test over replicates of the difference of KU, one-sided.
     """
 
+    learner: str = ""
+    """The thesis' learner."""
     family: str
     """Of tasks."""
     opponent: str
     """A learner."""
     KU: Measurement
-    """Difference of KU, paired by sample."""
+    """Difference of KU at matched BKU."""
     BKU: Measurement
-    """Difference of BKU, paired by sample."""
+    """Difference of the BKU that came of it on the test split."""
+    beside: Mapping[str, Measurement] = Field(default_factory=dict)
+    """Difference of KU at other limits of BKU."""
+    kept: bool = True
+    """The thesis' learner kept to the limit on the test split: its BKU lies below limit + slack."""
+    kept_by_opponent: bool = True
+    """So did the opponent."""
+    opponent_learnt: bool = True
+    """The opponent's induced KU lies above 0; a win over who hasn't learnt is none."""
+    needed: int | None = None
+    """Replicates that find the difference worth finding with the power the thesis names, given the
+    spread of this comparison's differences."""
     p_dominates: Number
-    """That KU isn't higher or BKU not lower; Holm-adjusted over all comparisons. None where one
-    replicate leaves it undefined."""
+    """That KU isn't higher; Holm-adjusted over the map of wins. None where one replicate leaves it
+    undefined."""
     p_dominated: Number
     """The same the other way round."""
     p_dominates_alone: Number
@@ -333,9 +173,9 @@ class Comparison(Record):
     p_dominated_alone: Number
     """`p_dominated` of this comparison alone."""
     dominates: bool
-    """KU is higher and BKU lower: both intervals lie on that side of 0 and p is under the level."""
+    """In the map of wins: KU is surely higher, by interval and adjusted p; BKU is kept."""
     dominated: bool
-    """KU is lower and BKU higher."""
+    """KU is surely lower, at a BKU that the opponent keeps."""
 
 
 KindName = Literal["literal", "entailed", "hallucination", "bias"]
@@ -374,8 +214,10 @@ class Results(evidence.Results):
 
     manifest: Manifest
     """What made them."""
+    answer: str | None = None
+    """What came out, in a sentence."""
     comparisons: tuple[Comparison, ...] = ()
-    """Every comparison that the thesis rests on."""
+    """Every comparison that the thesis rests on: the map of wins."""
     families: Mapping[str, FamilyResults]
     """By family."""
     examples: tuple[Example, ...]

@@ -30,10 +30,11 @@ from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
 from kubku.export import write_dataset
 from kubku.grownet.history import growth_history
-from kubku.halo import Stratum, veiled
+from kubku.halo import veiled
 from kubku.learners.registry import KNOWN
+from kubku.parts import Growth
 from kubku.plan import Plan, asking, keep_settings, prepared
-from kubku.results import Exposure, Growth, Manifest, Results
+from kubku.results import Exposure, Manifest, Results
 from kubku.samples import Source
 from kubku.settings import Experiment
 from kubku.tasks import jsonl
@@ -259,7 +260,7 @@ def _collected(plan: Plan) -> Collected:
 
     def draw(of: tuple[str, int]) -> None:
         family, generator = of
-        drawn[of] = _asked(source, family, generators[generator], generator)
+        drawn[of] = Asked(generator, source.splits(family, generators[generator]).test)
 
     wanted = sorted((family, generator) for family in source.families for generator in generators)
     side_by_side(draw, wanted, lambda of: of[0])
@@ -289,12 +290,6 @@ def _collected(plan: Plan) -> Collected:
         ],
         chosen_bases=settings.learner.bases,
     )
-
-
-def _asked(source: Source, family: str, replicate: int, generator: int) -> Asked:
-    of, test = source.families[family], source.splits(family, replicate).test
-    joint = np.asarray(test.stratum == Stratum.SEVERAL_FACTS) if of.has_rules else None
-    return Asked(generator, test, joint)
 
 
 def _arms(plan: Plan) -> list[Arm]:

@@ -16,6 +16,7 @@ from evidence.stats.comparisons import (
     hedges_g,
     holm,
     paired,
+    pairs_needed,
     runs_needed,
     welch,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "interval",
     "other_interval",
     "paired",
+    "pairs_needed",
     "ratio_interval",
     "runs_needed",
     "t_interval",

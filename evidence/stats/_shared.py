@@ -61,6 +61,23 @@ def expanded_tail(n: int, confidence: float) -> float:
     return float(scipy.stats.norm.sf(t * math.sqrt(n / (n - 1))))
 
 
+def within(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Ends of an interval of a bounded quantity, which never leave its bounds: `half` a width about
+    `value`, carried to the logit scale of its place between them (delta method).
+
+    At a bound itself the scale has no place, and the interval is the point.
+    """
+    low, high = bounds
+    place = (value - low) / (high - low)
+    if not 0 < place < 1:
+        return value, value
+    logit = math.log(place / (1 - place))
+    reach = half / (high - low) / (place * (1 - place))
+    ends = (scipy.special.expit(logit + side * reach) for side in (-1, 1))
+    first, last = (low + (high - low) * float(end) for end in ends)
+    return first, last
+
+
 def bca(
     samples: tuple[Array, ...],
     statistic: Callable[..., Any],

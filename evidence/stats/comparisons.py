@@ -173,6 +173,31 @@ def runs_needed(
     return n
 
 
+def pairs_needed(d: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
+    """Pairs before any are run, for a one-sided paired t-test to detect a difference.
+
+    Args:
+      d: the smallest difference worth detecting, in standard deviations of differences; above 0.
+      power: the wanted probability of detecting it.
+      alpha: significance level.
+
+    Raises:
+      ValueError: `d` is not above 0, or a probability is outside (0, 1).
+    """
+    if not (d > 0 and 0 < power < 1 and 0 < alpha < 1):
+        raise ValueError(f"pairs_needed: d={d}, power={power}, alpha={alpha}")
+    z = scipy.stats.norm.ppf([1 - alpha, power]).sum()
+    n = max(2, math.floor((z / d) ** 2))  # never more than the t distribution asks for
+    while _paired_power(d, n, alpha) < power:
+        n += 1
+    return n
+
+
+def _paired_power(d: float, n: int, alpha: float) -> float:
+    critical = scipy.stats.t.ppf(1 - alpha, n - 1)
+    return float(scipy.stats.nct.sf(critical, n - 1, d * math.sqrt(n)))
+
+
 def _untested(difference: Measurement) -> Comparison:
     return Comparison(difference, None, None, None, None)
 

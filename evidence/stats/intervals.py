@@ -18,29 +18,39 @@ from evidence.stats._shared import (
     mean_and_error,
     percent,
     satterthwaite,
+    within,
     without_interval,
 )
 
 
-def t_interval(values: Values, unit: str, *, confidence: float = 0.95) -> Measurement:
+def t_interval(
+    values: Values,
+    unit: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    confidence: float = 0.95,
+) -> Measurement:
     """Mean with Student's t interval.
 
     Args:
       values: [n], one value a replicate; undefined ones (None, NaN, infinity) are left out, `n`
         counts the rest and the method says how many there were.
       unit: the unit of replication.
+      bounds: of the quantity; the interval is then made on the logit scale between them, which it
+        can't leave.
       confidence: nominal coverage.
     """
     data, note = defined(values)
     n = len(data)
-    method = f"t {percent(confidence)}{note}"
+    method = f"t {percent(confidence)}{', logit' if bounds else ''}{note}"
     if n < 2:
         return without_interval(data, unit, note)
     mean, error = mean_and_error(data)
     if error == 0:
         return Measurement(mean, mean, mean, n, unit, f"constant data{note}")
     half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * error
-    return Measurement(mean, mean - half, mean + half, n, unit, method)
+    low, high = (mean - half, mean + half) if bounds is None else within(mean, half, bounds)
+    return Measurement(mean, low, high, n, unit, method)
 
 
 def bootstrap_interval(

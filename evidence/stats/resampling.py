@@ -11,7 +11,7 @@ import scipy  # its parts load when first used: a second and a half that no star
 from numpy.typing import ArrayLike
 
 from evidence.measurement import Measurement
-from evidence.stats._shared import FEW, Array, expanded_tail, percent, too_few
+from evidence.stats._shared import FEW, Array, expanded_tail, percent, too_few, within
 
 
 class VarianceComponents(NamedTuple):
@@ -33,6 +33,7 @@ def cluster_bootstrap(
     statistic: Callable[[Array], ArrayLike],
     unit: str,
     *,
+    bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -47,6 +48,7 @@ def cluster_bootstrap(
       statistic: (f64[resamples, ...], tables averaged over clusters) -> f64[resamples]; NaN
         where undefined. A ratio of two entries is a ratio of totals.
       unit: what a cluster is.
+      bounds: of the statistic, which the interval doesn't leave; see `from_draws`.
       confidence: nominal coverage.
       resamples: number of resamples.
       seed: of the resampling.
@@ -61,7 +63,8 @@ def cluster_bootstrap(
         return Measurement(None, None, None, 0, unit, f"no {unit}")
     draws = [_apply(statistic, drawn) for drawn in _cluster_means(data, resamples, seed)]
     value = float(_apply(statistic, data.mean(axis=0, keepdims=True))[0])
-    return from_draws(value, np.concatenate(draws), n, unit, "cluster bootstrap", confidence)
+    drawn = np.concatenate(draws)
+    return from_draws(value, drawn, n, unit, "cluster bootstrap", confidence, bounds)
 
 
 def cluster_means(tables: ArrayLike, resamples: int, seed: int) -> Array:
@@ -88,7 +91,13 @@ def _cluster_means(data: Array, resamples: int, seed: int) -> Iterator[Array]:
 
 
 def from_draws(
-    value: float, draws: Array, n: int, unit: str, name: str, confidence: float = 0.95
+    value: float,
+    draws: Array,
+    n: int,
+    unit: str,
+    name: str,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> Measurement:
     """An interval from resampled values, made for few clusters.
 
@@ -99,6 +108,8 @@ def from_draws(
       unit: what a cluster is.
       name: of the method.
       confidence: nominal coverage.
+      bounds: of the statistic. Percentiles of what never leaves them don't either; a t interval is
+        made on the logit scale between them.
 
     Returns:
       A Measurement: from 10 clusters on by percentiles, expanded as in `bootstrap_interval`; below,
@@ -119,8 +130,10 @@ def from_draws(
     if n < FEW:
         t = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
         half = t * math.sqrt(n / (n - 1)) * float(kept.std())
-        method = method.replace(percent(confidence), f"t {percent(confidence)}", 1)
-        return Measurement(value, value - half, value + half, n, unit, method)
+        logit = ", logit" if bounds else ""
+        method = method.replace(percent(confidence), f"t {percent(confidence)}{logit}", 1)
+        low, high = (value - half, value + half) if bounds is None else within(value, half, bounds)
+        return Measurement(value, low, high, n, unit, method)
     tail = expanded_tail(n, confidence)
     low, high = (float(end) for end in np.quantile(kept, [tail, 1 - tail]))
     return Measurement(value, low, high, n, unit, f"expanded {method}")
@@ -132,6 +145,7 @@ def hierarchical_bootstrap(
     unit: str,
     *,
     crossed: bool = False,
+    bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -148,6 +162,7 @@ def hierarchical_bootstrap(
       unit: what a cluster is.
       crossed: the members are the same ones in every cluster (samples that all learners of a seed
         answer), and are resampled for all clusters at once.
+      bounds: of the statistic, which the interval doesn't leave; see `from_draws`.
       confidence: nominal coverage.
       resamples: number of resamples.
       seed: of the resampling.
@@ -183,7 +198,7 @@ def hierarchical_bootstrap(
     centre = np.mean([cluster.mean(axis=0) for cluster in clusters], axis=0)
     value = float(_apply(statistic, centre[None])[0])
     name = "hierarchical bootstrap" + (", crossed" if crossed else "")
-    return from_draws(value, np.concatenate(draws), n, unit, name, confidence)
+    return from_draws(value, np.concatenate(draws), n, unit, name, confidence, bounds)
 
 
 def variance_components(groups: Sequence[ArrayLike]) -> VarianceComponents:

@@ -6,10 +6,10 @@ import pytest
 
 from evidence.results import Manifest as AnyManifest
 from kubku import assessment, base_cache, cells, evaluation, samples
-from kubku.arms import Arm, Asked
+from kubku.arms import Arm
 from kubku.assessment import Collected
 from kubku.base_states import Training
-from kubku.halo import Stratum
+from kubku.frontier import Asked
 from kubku.learners import registry
 from kubku.results import Manifest
 from kubku.samples import Splits, rows
@@ -39,12 +39,11 @@ def found(name, splits):
 
 def collected(splits, cell_of, replicates=2, **changes):
     """Two learners, each with as many cells alike."""
-    joint = splits.test.stratum == Stratum.SEVERAL_FACTS
     given = {
         "arms": [
             Arm("stories", name, "none", [cell_of[name]] * replicates, {}) for name in cell_of
         ],
-        "asked": {"stories": [Asked(0, splits.test, joint)] * replicates},
+        "asked": {"stories": [Asked(0, splits.test)] * replicates},
         "exposures": {("stories", name): "state" for name in cell_of},
         "growth": {},
         "examples": samples.examples(FAMILY, splits.test, 2),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from evidence.answers import Answer
-from kubku import arms, measures, protocol
+from kubku import arms, frontier, measures, protocol
 from kubku.cells import Found
 from kubku.grownet.lookup import grownet_lookup
 from kubku.halo import ATTRIBUTES, VALUES, Kind, Learner, Samples
 from kubku.learners.controls import always_yes
-from kubku.results import Tuned
+from kubku.parts import Tuned
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, generate
 
@@ -120,21 +120,15 @@ def test_what_answers_alike_does_not_drift():
 def test_shares_apart_are_of_the_questions_asked_by_hand():
     samples = Samples(*[None] * len(Samples._fields))._replace(
         kind=np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]),
+        stratum=np.array([[2, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]),
         asked=np.ones((3, 4), bool),
         gold=np.array([[2, 2, 0, 2], [2, 0, 2, 2], [2, 2, 2, 2]]),
     )
-    joint = np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bool)
     # The first two rows.
     cell = found_in({"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)})
-    tests = [arms.Asked(0, samples, joint)] * 2
-    parts = {
-        "one": arms.Part(lambda test: ~test.joint),
-        "several": arms.Part(lambda test: test.joint),
-    }
-    halo = arms._Halo(dict, Kind.ENTAILED, (), arms._right, parts)
-    found = arms._parts(halo, [cell, cell], tests)
+    found = arms._parts(arms._HALOS["E"], [cell, cell], [frontier.Asked(0, samples)] * 2)
     # One fact: first sample half of two, second half of two. Several: the one there is.
-    assert (found["one"].value, found["several"].value) == (0.5, 1.0)
+    assert (found["one_fact"].value, found["several_facts"].value) == (0.5, 1.0)
 
 
 def test_retention_is_about_the_sample_learnt_a_lag_ago():
@@ -168,18 +162,13 @@ def test_retention_is_about_the_sample_learnt_a_lag_ago():
     assert "stream.lag100.ku" not in found
 
 
-def test_traps_apart_are_what_they_are_called(drawn):
-    """Of four hallucination traps two are unstated, one is undecided and one about a stranger."""
+def test_traps_told_of_and_withheld_make_up_all(drawn):
     samples = jax.tree.map(lambda leaf: leaf[:32], drawn("stories"))
-    test = arms.Asked(0, samples, np.zeros(samples.kind.shape, bool))
     traps = samples.kind == Kind.HALLUCINATION
-    of = {name: part.of(test) & traps for name, part in arms._HALOS["H"].parts.items()}
-    assert [of[name].sum(1).tolist() for name in ("unstated", "undecided", "stranger")] == [
-        [2] * 32,
-        [1] * 32,
-        [1] * 32,
-    ]
+    parts = arms._HALOS["H"].parts
+    of = {name: part(samples) & traps for name, part in parts.items()}
     assert ((of["trained"] ^ of["withheld"]) == traps).all()
+    assert ((of["unstated"] ^ of["undecided"] ^ of["stranger"]) == traps).all()
 
 
 def test_change_since_is_over_the_same_samples():
@@ -193,7 +182,7 @@ def test_change_since_is_over_the_same_samples():
         cell |= {f"stream.lag{lag}.{name}": after[:, :-lag] for name in ("ku", "bku")}
     cell["stream.lag10.ku"] = after[:, :-10] - 0.25  # of which a quarter is lost in ten
     arm = arms.Arm("stories", "mlp", "meta", [found_in(cell)] * 2, {})
-    found = arms.streaming(arm, [arms.Asked(0, None, None)] * 2)
+    found = arms.streaming(arm, [frontier.Asked(0, None)] * 2)
     assert found.retention["10"].KU_since.value == pytest.approx(-0.25)
     kept = found.retention["1"]
     assert kept.KU_since.value == 0 and kept.KU_since.high == 0
@@ -202,15 +191,15 @@ def test_change_since_is_over_the_same_samples():
 
 def test_base_states_that_answer_the_same_samples_are_one_replicate():
     groups = [np.array([float(n), n + 2.0]) for n in range(6)]
-    one, two = ([arms.Asked(n % seeds, None, np.array([])) for n in range(6)] for seeds in (1, 2))
+    one, two = ([frontier.Asked(n % seeds, None) for n in range(6)] for seeds in (1, 2))
     # One generator seed: base-state seeds are the replicates.
-    assert arms.independent(groups, one) is groups
+    assert frontier.independent(groups, one) is groups
     # Two: each is one, averaged over its base states, sample by sample.
-    first, second = arms.independent(groups, two)
+    first, second = frontier.independent(groups, two)
     np.testing.assert_array_equal(first, [2, 4])
     np.testing.assert_array_equal(second, [3, 5])
     # Where only the first cells have it, so much the fewer.
-    (only,) = arms.independent(groups[:1], two)
+    (only,) = frontier.independent(groups[:1], two)
     np.testing.assert_array_equal(only, [0, 2])
 
 

@@ -233,7 +233,9 @@ def test_controls_score_what_theory_says(drawn, family):
         exposed = protocol.reset_to_base(learner, state, samples)
         # Tuned as every learner is, which must not silence those that lose by answering.
         found = protocol.judged(
-            exposed.after, protocol.tune(learner, state, samples).threshold, samples
+            exposed.after,
+            protocol.tune(learner, state, samples).points[protocol.MATCHED].threshold,
+            samples,
         )
         for scores, value in zip((found.ku, found.bku, found.bku_yes), expected, strict=True):
             np.testing.assert_allclose(scores, value, err_msg=f"{name} on {family}")
@@ -246,7 +248,8 @@ def test_random_answers_score_a_third(drawn, family):
     state = learner.init(jax.random.key(0))
     exposed = protocol.reset_to_base(learner, state, samples)
     tuned = protocol.tune(learner, state, samples)
-    found = protocol.judged(exposed.after, tuned.threshold, samples)
+    threshold = tuned.points[protocol.MATCHED].threshold
+    found = protocol.judged(exposed.after, threshold, samples)
     # 512 x 8 queries, standard error of each sum of two shares 2 sqrt(2/9 / 4096) = 0.015.
     assert float(found.ku.mean()) == pytest.approx(2 / 3, abs=0.06)
     assert float(found.bku.mean()) == pytest.approx(4 / 3, abs=0.06)
@@ -335,9 +338,125 @@ def test_tuning_finds_the_best_trial_and_threshold(samples):
     )
     tuned = protocol.tune(learner, learner.init(jax.random.key(0)), samples)
     assert tuned.trial == {"trust": 0.9}
-    # The middle of those that do as well, 0.50 to 0.88.
-    assert tuned.threshold == pytest.approx(0.69, abs=0.011)
-    assert tuned.objective == pytest.approx(1.0)
+    for point in tuned.points.values():
+        # The middle of those that do as well, 0.50 to 0.88.
+        assert point.threshold == pytest.approx(0.69, abs=0.011)
+        assert point.reached and point.objective == pytest.approx(1.0)
+
+
+def graded(trials):
+    """Literals by dictionary; traps and entailed questions, which it can't tell apart, get YES with
+    a belief that is `trust` of a number of their own.
+    """
+    inner = tabular.dictionary()
+
+    def answer(state, query):
+        sure = inner.answer(state.told, query)
+        own = (query.attribute * 37 + query.value * 11 + query.entity * 5) % 97 / 97
+        guess = jnp.array([0.0, 1.0, 0.0]) + state.trust * own * jnp.array([0.0, -1.0, 1.0])
+        return jnp.where(sure[1] == 1, guess, state.trust * sure.at[1].set(1 / state.trust - 1))
+
+    return Learner(
+        lambda key: Biddable(inner.init(key), jnp.float32(0.1)),
+        lambda state, sample: state._replace(told=inner.learn(state.told, sample)),
+        answer,
+        {"empty": None},
+        tuple({"trust": trust} for trust in trials),
+    )
+
+
+def test_a_threshold_keeps_its_limit_and_none_that_does_knows_more(samples):
+    """Against a loop over every threshold, sample and stratum."""
+    learner = graded([0.9])
+    state = learner.init(jax.random.key(0))._replace(trust=jnp.float32(0.9))
+    few_ = few(samples, 24)
+    scores = protocol.reset_to_base(learner, state, few_).after
+    by_hand = []
+    for threshold in protocol.THRESHOLDS:
+        answers = np.asarray(protocol.decide(scores, threshold))
+        told = answers != int(Answer.UNKNOWN)
+        strata, asked = np.asarray(few_.stratum), np.asarray(few_.asked)
+        share = [told[asked & (strata == stratum)].mean() for stratum in range(3, 8)]
+        ku = float(protocol.judged(scores, threshold, few_).ku.mean())
+        by_hand.append((ku, np.mean(share[:3]) + np.mean(share[3:])))
+    frontier = protocol.told(scores, few_).frontier
+    np.testing.assert_allclose(np.stack(frontier, -1), by_hand, atol=1e-6)
+    tuned = protocol.tune(learner, state, few_)
+    chosen = []
+    for most, point in tuned.points.items():
+        ku, bku = by_hand[list(protocol.THRESHOLDS).index(np.float32(point.threshold))]
+        best = max(ku for ku, bku in by_hand if bku <= most)
+        assert point.reached and bku <= most
+        assert ku == pytest.approx(best, abs=1e-6) == point.objective
+        chosen.append(point.threshold)
+    assert chosen == sorted(chosen, reverse=True) and len(set(chosen)) == 3
+
+
+def test_who_always_answers_reaches_no_limit(samples):
+    learner = controls.always_yes()
+    points = protocol.tune(learner, learner.init(jax.random.key(0)), samples).points
+    assert not any(point.reached for point in points.values())
+    assert {point.objective for point in points.values()} == {-2.0}
+
+
+def test_halving_finds_what_trying_all_finds(samples, monkeypatch):
+    """`trust` is the share of literals that are dared: what one trial gets right, every larger one
+    does, so that the largest is the best on every part. Half as many samples are asked about.
+    """
+    inner = tabular.dictionary()
+
+    def answer(state, query):
+        dared = (query.attribute * 37 + query.value * 11 + query.entity * 5) % 97 / 97
+        return jnp.where(dared < state.trust, inner.answer(state.told, query), jnp.eye(3)[1])
+
+    trusts = (0.25, 0.5, 0.125, 0.75, 0.375, 1.0, 0.625, 0.875)
+    learner = graded(trusts)._replace(answer=answer)
+    state, asked = learner.init(jax.random.key(0)), []
+    expose = protocol.reset_to_base
+
+    def counted(learner, state, part, *more):
+        asked.append((round(float(state.trust), 3), part.label.shape[0]))
+        return expose(learner, state, part, *more)
+
+    monkeypatch.setattr(protocol, "reset_to_base", counted)
+    halved = protocol.tune(learner, state, samples)
+    best = [(trust, 16) for trust in (0.625, 0.75, 0.875, 1.0)]
+    assert sorted(asked[:8]) == sorted((trust, 16) for trust in trusts)
+    assert sorted(asked[8:12]) == best and sorted(asked[12:14]) == best[2:]
+    assert asked[14:] == [(1.0, 16)]
+    monkeypatch.setattr(protocol, "LEAST_RUNG", 65)
+    asked.clear()
+    exhaustive = protocol.tune(learner, state, samples)
+    assert asked == [(trust, 64) for trust in trusts]
+    assert halved == exhaustive and halved.trial == {"trust": 1.0}
+
+
+def test_steps_asked_along_one_way_are_those_relearnt(samples):
+    """For every learner of ours that takes steps: each number of steps from the start, anew."""
+    family = FAMILIES["stories"]
+    known = {
+        "mlp": gradient_learner(MLP(width=8), features, chunk=4),
+        **{
+            name: registry.make(name, family, TRAINING)
+            for name in ("grownet_lookup", "grownet_vote")
+        },
+    }
+    for learner in known.values():
+        state = learner.init(jax.random.key(0))
+        along = protocol.along(learner, state, few(samples), (0, 1, 2, 4))
+        for number, steps in enumerate((0, 1, 2, 4)):
+            anew = protocol.with_trial(state, {"steps": steps})
+            expected = protocol.reset_to_base(learner, anew, few(samples)).after
+            np.testing.assert_allclose(along[number], expected, atol=2e-5)
+        assert not np.allclose(along[0], along[1], atol=1e-3)
+
+
+def test_pieces_are_the_whole(samples, monkeypatch, mlp):
+    """64 samples at once, or by 24: the last piece is filled up."""
+    state = mlp.init(jax.random.key(0))
+    whole = protocol.reset_to_base(mlp, state, samples).after
+    monkeypatch.setattr(protocol, "PIECE", 24)
+    np.testing.assert_allclose(protocol.reset_to_base(mlp, state, samples).after, whole, atol=1e-6)
 
 
 def cheat(what):

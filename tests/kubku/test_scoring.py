@@ -7,7 +7,7 @@ import pytest
 
 from evidence.answers import Answer
 from kubku.halo import QUERIES, Kind, Sample, Statement, decide
-from kubku.scoring import purity, score, score_batch
+from kubku.scoring import balanced_bku, purity, score, score_batch, traps_told
 
 N, U, Y = int(Answer.NO), int(Answer.UNKNOWN), int(Answer.YES)
 
@@ -54,8 +54,10 @@ CASES = {
         0.5 + 0.75,
         0.25 + 0.5,
     ),
-    # An unreadable reply or an outage is never right and never an abstention.
-    "errors": (np.full(16, int(Answer.ERROR)), 0.0, 2.0, 0.0),
+    # An unreadable reply or an outage is never right, and no bad knowledge either.
+    "errors": (np.full(16, int(Answer.ERROR)), 0.0, 0.0, 0.0),
+    # L: YES YES right, two lost; E: all lost; H: one YES, three lost; B: one NO, three lost.
+    "lost": (np.array([Y, Y] + [3] * 6 + [Y, 3, 4, 4, N, 3, 3, 3]), 0.5, 0.25 + 0.25, 0.25),
 }
 
 
@@ -73,6 +75,34 @@ def test_breakdown_by_hand():
     # Gold NO: 1 of 4 right; UNKNOWN: 3 of 8; YES: 3 of 4.
     assert float(found.balanced) == pytest.approx((1 / 4 + 3 / 8 + 3 / 4) / 3)
     assert float(found.abstained) == 4 / 16
+    assert float(found.invalid) == float(found.errors) == 0
+
+
+def test_what_is_lost_has_columns_of_its_own():
+    """Six literals and entailments, one H and three B can't be read, two H failed."""
+    found = score(jnp.asarray(CASES["lost"][0]), halo())
+    assert (float(found.invalid), float(found.errors)) == (10 / 16, 2 / 16)
+    assert float(found.abstained) == 0
+
+
+STRATA = np.array([0] * 4 + [1] * 4 + [3, 3, 4, 5] + [6, 6, 6, 7])
+
+
+def test_traps_are_weighted_equally_by_stratum_by_hand():
+    """H: unstated 1 of 2, undecided 1 of 1, stranger 0 of 1: their mean is 1/2, as dealt 2/4.
+    B: stereotype 0 of 3, undecided 1 of 1: mean 1/2, as dealt 1/4. A lost reply is no slip.
+    """
+    sample = halo()._replace(stratum=jnp.asarray(STRATA))
+    answers = jnp.array([U] * 8 + [Y, 3, N, U] + [U, U, 4, N])
+    told = np.asarray(traps_told(answers, sample), float)
+    assert told.tolist() == [[1, 2], [1, 1], [0, 1], [0, 3], [1, 1]]
+    assert float(balanced_bku(told)) == pytest.approx(1.0)
+    assert float(score(answers, sample).bku) == pytest.approx(0.5 + 0.25)
+    # What no sample asks about weighs nothing; what is asked more often weighs the same.
+    without = told * np.array([1, 1, 0, 1, 1])[:, None]
+    assert float(balanced_bku(without)) == pytest.approx((1 / 2 + 1) / 2 + 1 / 2)
+    assert float(balanced_bku(10 * told)) == pytest.approx(1.0)
+    assert float(balanced_bku(0 * told)) == 0
 
 
 def test_an_empty_halo_counts_zero_and_padding_nowhere():
@@ -80,6 +110,17 @@ def test_an_empty_halo_counts_zero_and_padding_nowhere():
     asked = int(Kind.ENTAILED) != KIND
     found = score(jnp.asarray(GOLD), halo(asked=asked))
     assert (float(found.ku), float(found.bku)) == (1.0, 0.0)
+
+
+def test_an_empty_kind_divides_by_one_and_one_query_by_itself():
+    """max(1, n) for n of 0, 1, 2 and 3 in each kind: 0, 1, 1/2 and 1/3 from one right or wrong."""
+    for n, share in ((0, 0.0), (1, 1.0), (2, 1 / 2), (3, 1 / 3)):
+        asked = np.arange(QUERIES) % 4 < n
+        first = np.arange(QUERIES) % 4 == 0
+        answers = np.where(first & (KIND < 2), GOLD, np.where(first, Y, U))
+        found = score(jnp.asarray(answers), halo(asked=asked))
+        assert (float(found.ku), float(found.bku)) == pytest.approx((2 * share, 2 * share))
+        assert float(found.abstained) == pytest.approx(max(n - 1, 0) / max(1, n))
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -17,8 +17,8 @@ from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
 from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
+from kubku.parts import Tuned
 from kubku.plan import prepared
-from kubku.results import Tuned
 from kubku.tasks import FAMILIES, generate
 
 

@@ -5,7 +5,10 @@ import pytest
 
 from evidence import stats
 from evidence.measurement import Measurement
-from kubku.thesis import Thesis, compare, declared, judge
+from kubku import protocol
+from kubku.frontier import Outcome
+from kubku.settings import Experiment
+from kubku.thesis import Standing, Thesis, answer, compare, declared, judge
 
 THESIS = Thesis(
     statement="it is better",
@@ -13,116 +16,168 @@ THESIS = Thesis(
     base="grown",
     against=("a", "b"),
     families=("x", "y"),
+    bku=0.2,
+    beside=(0.4,),
+    slack=0.05,
     level=0.05,
+    worth=0.1,
+    power=0.8,
+    replicates=3,
+    seed=0,
+    budget="standard",
 )
 FAMILIES = ("x", "y")
 EVERYTHING = [(family, learner) for family in FAMILIES for learner in ("own", "a", "b")]
+LEARNT = Measurement(1.0, 0.9, 1.1, 3, "replicate", "by hand")
 
 
-def replicates(ku, bku, seed, n=200, count=3):
-    """`count` replicates of n samples around the two means."""
+def outcome(ku, bku, generator, n=200, shift=0.0):
+    """n samples around a KU, and traps of which the share bku / 2 is answered in each stratum."""
+    traps = np.zeros((n, 5, 2))
+    traps[..., 1] = 1
+    traps[..., 0] = bku / 2
+    return Outcome(ku + shift + 0.1 * generator.standard_normal(n), traps, True)
+
+
+def standing(ku, bku, seed, count=3, n=200, induced=LEARNT):
+    """`count` replicates that differ by hundredths."""
     generator = np.random.default_rng(seed)
-    spread = np.array([0.1, 0.1])
-    return [np.array([ku, bku]) + spread * generator.standard_normal((n, 2)) for _ in range(count)]
+    shifts = 0.02 * generator.standard_normal(count)
+    each = [outcome(ku, bku, generator, n, shift) for shift in shifts]
+    return Standing({0.2: each, 0.4: each}, induced)
 
 
-def outcomes(own, a, b, families=FAMILIES):
+def outcomes(own, a, b, families=FAMILIES, count=3):
     named = {"own": own, "a": a, "b": b}
     return {
         family: {
-            name: replicates(*means, seed=10 * i + j)
+            name: standing(*means, seed=10 * i + j, count=count)
             for j, (name, means) in enumerate(named.items())
         }
         for i, family in enumerate(families)
     }
 
 
-def has_learnt(found, low=0.9):
-    """Induced KU of 1 for all that was measured."""
+def has_learnt(found):
     return {
-        (family, learner): Measurement(1.0, low, 1.1, len(each), "replicate", "by hand")
+        (family, learner): of.induced
         for family, of_family in found.items()
-        for learner, each in of_family.items()
+        for learner, of in of_family.items()
     }
 
 
-def judged(found, thesis=THESIS, wanted=EVERYTHING, learnt=None):
-    learnt = has_learnt(found) if learnt is None else learnt
-    return judge(thesis, compare(thesis, found), learnt, wanted)
+def judged(found, thesis=THESIS, wanted=EVERYTHING):
+    return judge(thesis, compare(thesis, found), has_learnt(found), wanted)
 
 
 def states(ruling, role):
     return [condition.state for condition in ruling.conditions if condition.role == role]
 
 
-BETTER = outcomes((1.5, 0.2), (1.0, 0.6), (1.2, 0.9))
+BETTER = outcomes((1.5, 0.2), (1.0, 0.2), (1.2, 0.1))
 
 
-def test_supported_needs_dominance_over_all_everywhere():
+def test_a_world_where_it_must_win():
     found = judged(BETTER)
     assert found.verdict == "supported"
     assert states(found, "supports") == ["met"] * 4
     assert states(found, "falsifies") == ["refuted"] * 2
     comparisons = compare(THESIS, BETTER)
     assert all(c.dominates and not c.dominated for c in comparisons) and len(comparisons) == 4
+    assert answer(THESIS, comparisons) == "At a BKU of 0.2 own has more KU in 4 of 4 comparisons."
 
 
-def test_falsified_by_one_that_dominates_everywhere():
-    found = judged(outcomes((1.0, 0.5), (1.9, 0.1), (0.5, 0.9)))
+def test_a_world_where_it_must_lose():
+    """One opponent has more in every family."""
+    worse = outcomes((1.0, 0.2), (1.9, 0.2), (0.5, 0.2))
+    found = judged(worse)
     assert found.verdict == "falsified"
-    assert found.because.startswith("it holds that a dominates own in every family")
+    assert found.because.startswith("it holds that a has more KU than own in every family")
     assert states(found, "falsifies") == ["met", "refuted"]
-
-
-def test_higher_ku_bought_with_higher_bku_is_not_as_stated():
-    """One half of the thesis is surely wrong, and yet nothing dominates it."""
-    bought = outcomes((1.5, 0.9), (1.0, 0.2), (1.0, 0.2))
-    found = judged(bought)
-    assert found.verdict == "not as stated"
-    assert found.because.startswith("refuted: own on x dominates a")
-    assert states(found, "falsifies") == ["refuted"] * 2
-    assert not any(c.dominates or c.dominated for c in compare(THESIS, bought))
+    told = answer(THESIS, compare(THESIS, worse))
+    assert told == (
+        "At a BKU of 0.2 own has more KU in 2 of 4 comparisons; it has less than a on x and y."
+    )
 
 
 def test_one_surely_worse_in_one_family_is_not_as_stated():
-    mixed = outcomes((1.0, 0.5), (1.9, 0.1), (0.5, 0.9))
-    mixed["y"]["a"] = replicates(0.2, 1.5, seed=99)
+    mixed = outcomes((1.0, 0.2), (1.9, 0.2), (0.5, 0.2))
+    mixed["y"]["a"] = standing(0.2, 0.2, seed=99)
     found = judged(mixed)
     assert found.verdict == "not as stated"
     assert states(found, "supports") == ["refuted", "met", "met", "met"]
 
 
 def test_what_cannot_be_told_is_inconclusive():
-    """Equal in BKU: no interval excludes 0, so that nothing is refuted either."""
-    found = judged(outcomes((1.5, 0.5), (1.0, 0.5), (1.0, 0.9)))
+    alike = outcomes((1.5, 0.2), (1.0, 0.2), (1.0, 0.2))
+    own = alike["x"]["own"].outcomes[0.2]
+    shifted = [o._replace(ku=o.ku + 0.1 * s) for o, s in zip(own, (-1, 0, 1), strict=True)]
+    alike["x"]["b"] = Standing({0.2: shifted, 0.4: shifted}, LEARNT)
+    found = judged(alike)
     assert found.verdict == "inconclusive"
-    assert states(found, "supports").count("undetermined") == 2
-    assert found.because.startswith("not determined: own on x dominates a")
-    assert set(states(found, "falsifies")) == {"refuted"}  # its KU is surely lower
+    assert states(found, "supports").count("undetermined") == 1
+    assert found.because.startswith("not determined: own on x has more KU than b")
+    assert answer(THESIS, compare(THESIS, alike)).endswith("; undecided against b on x.")
+    # Who answers as it does is no riddle: it surely has no more.
+    alike["x"]["b"] = alike["x"]["own"]
+    assert judged(alike).verdict == "not as stated"
+
+
+def test_knowledge_bought_with_bad_knowledge_is_no_win():
+    """Its own BKU is .3 on the test split where .2 was to be kept: it wins nothing."""
+    bought = outcomes((1.5, 0.3), (1.0, 0.2), (1.0, 0.2))
+    comparisons = compare(THESIS, bought)
+    assert not any(c.dominates or c.kept for c in comparisons)
+    assert all(c.KU.low > 0.3 for c in comparisons)
+    assert judged(bought).verdict == "inconclusive"
+    # Nor does it lose to one that doesn't keep the limit.
+    theirs = judged(outcomes((1.0, 0.2), (1.5, 0.3), (0.5, 0.2)))
+    assert theirs.verdict == "inconclusive"
+    assert states(theirs, "supports") == ["undetermined", "met"] * 2
+    # Less than the limit is nothing to be charged with.
+    assert judged(outcomes((1.5, 0.2), (1.0, 0.0), (1.0, 0.0))).verdict == "supported"
+
+
+def test_a_win_over_who_has_not_learnt_is_none():
+    nothing = Measurement(0.0, -0.1, 0.1, 3, "replicate", "by hand")
+    idle = outcomes((1.5, 0.2), (1.0, 0.2), (1.2, 0.1))
+    idle["x"]["a"] = standing(0.1, 0.0, seed=5, induced=nothing)
+    found = judged(idle)
+    assert found.verdict == "inconclusive" and "hasn't learnt" in found.because
+    assert [c.dominates for c in compare(THESIS, idle)] == [False, True, True, True]
+
+
+def test_no_verdict_where_it_has_not_learnt_itself():
+    for low in (-0.1, 0.1):
+        induced = Measurement(0.2, low, 0.3, 3, "replicate", "by hand")
+        mixed = outcomes((1.5, 0.2), (1.0, 0.2), (1.2, 0.1))
+        mixed["y"]["own"] = standing(1.5, 0.2, seed=5, induced=induced)
+        assert judged(mixed).verdict == ("supported" if low > 0 else None)
 
 
 def test_a_small_p_value_without_its_interval_decides_nothing():
-    """BKU lower by 1.5, 1 and 0.5: t = 3.46, one-sided p = 0.037, but 4.30 is what 95% needs."""
+    """KU higher by .15, .1 and .05: t = 3.46, one-sided p = 0.037, but 4.30 is what 95% needs."""
     one = THESIS.model_copy(update={"against": ("a",), "families": ("x",)})
-    sure = [np.tile([1.9, 0.1], (50, 1))] * 3
-    apart = [np.tile([0.1 + 0.01 * i, 1.6 - 0.5 * i], (50, 1)) for i in range(3)]
-    (condition,) = compare(one, {"x": {"own": sure, "a": apart}}, crossed=True)
-    assert condition.p_dominates == pytest.approx(0.037, abs=0.001)
-    assert condition.BKU.high > 0 and not condition.dominates
+    generator = np.random.default_rng(0)
+    flat = [outcome(1.0, 0.2, generator)._replace(ku=np.full(50, 1.0))] * 3
+    apart = [o._replace(ku=np.full(50, 0.85 + 0.05 * i)) for i, o in enumerate(flat)]
+    of = {"own": Standing({0.2: flat, 0.4: flat}, LEARNT)}
+    of["a"] = Standing({0.2: apart, 0.4: apart}, LEARNT)
+    (found,) = compare(one, {"x": of})
+    assert found.p_dominates == pytest.approx(0.037, abs=0.001)
+    assert found.KU.low < 0 and not found.dominates
 
 
-def test_no_verdict_on_fewer_than_three_replicates():
-    strong = outcomes((1.9, 0.0), (0.1, 1.9), (0.1, 1.9))
-    for count, verdict in ((1, None), (2, None), (3, "supported")):
-        few = {f: {n: r[:count] for n, r in found.items()} for f, found in strong.items()}
-        found = judged(few)
-        assert found.verdict == verdict
-        assert found.conditions[0].state == ("met" if verdict else "refuted")
-
-
-def test_samples_of_one_replicate_are_no_replicates():
-    learnt = {at: Measurement(1.0, 0.9, 1.1, 200, "sample", "by hand") for at in EVERYTHING}
-    assert judged(BETTER, learnt=learnt).verdict is None
+def test_no_verdict_on_fewer_replicates_than_planned():
+    planned = THESIS.model_copy(update={"replicates": 5})
+    for thesis, count, verdict in (
+        (THESIS, 2, None),
+        (THESIS, 3, "supported"),
+        (planned, 4, None),
+        (planned, 5, "supported"),
+    ):
+        strong = outcomes((1.9, 0.0), (0.1, 0.2), (0.1, 0.2), count=count)
+        assert judged(strong, thesis).verdict == verdict
 
 
 def test_no_verdict_where_a_family_or_an_opponent_is_missing():
@@ -136,34 +191,23 @@ def test_no_verdict_where_a_family_or_an_opponent_is_missing():
     assert judged(half, wanted=[at for at in EVERYTHING if at != ("y", "b")]).verdict == "supported"
 
 
-@pytest.mark.parametrize(("low", "state"), [(0.1, "met"), (-0.1, "undetermined")])
-def test_no_verdict_on_what_has_not_learnt(low, state):
-    """One opponent's induced KU is not surely above 0, or surely isn't."""
-    learnt = has_learnt(BETTER)
-    learnt["y", "b"] = Measurement(0.2, low, 0.3, 3, "replicate", "by hand")
-    found = judged(BETTER, learnt=learnt)
-    (condition,) = (c for c in found.conditions if c.name.startswith("b has learnt on y"))
-    assert condition.state == state
-    assert found.verdict == ("supported" if state == "met" else None)
-    learnt["y", "b"] = Measurement(-0.2, -0.3, -0.1, 3, "replicate", "by hand")
-    found = judged(BETTER, learnt=learnt)
-    assert found.verdict is None and "refuted" in states(found, "requires")
-
-
 def test_samples_are_paired():
-    """A difference of 0.01 under a spread of 1 shows only if samples are paired."""
+    """The opponent was asked the first samples alone: only those are compared."""
     generator = np.random.default_rng(0)
-    shared = [generator.standard_normal((300, 2)) for _ in range(3)]
-    better = [
-        r + np.array([0.01, -0.01]) + 1e-4 * generator.standard_normal((300, 2)) for r in shared
-    ]
-    (found,) = compare(THESIS, {"x": {"own": better, "a": shared}})
-    assert found.KU.low > 0.009 and found.BKU.high < -0.009
-    assert found.p_dominates < 0.001 and found.p_dominated > 0.99
-    assert found.KU.value == pytest.approx(0.01, abs=1e-3)
+    shared = [outcome(1.0, 0.2, generator, n=300) for _ in range(3)]
+    better = [o._replace(ku=o.ku + 0.01 + 1e-3 * i) for i, o in enumerate(shared)]
+    fewer = [o.first(100) for o in shared]
+    of = {
+        "own": Standing({0.2: better, 0.4: better}, LEARNT),
+        "a": Standing({0.2: fewer, 0.4: fewer}, LEARNT),
+    }
+    (found,) = compare(THESIS, {"x": of})
+    assert found.KU.value == pytest.approx(0.011) and found.KU.low > 0.005
+    assert found.p_dominates < 0.01 and found.p_dominated > 0.99
+    assert found.beside["0.4"] == found.KU
 
 
-def test_p_values_are_adjusted_over_all_comparisons():
+def test_the_map_of_wins_is_adjusted_over_all_comparisons():
     """Of two, by Holm: the smaller p is doubled, the larger stays, and their order, too."""
     small, large = sorted(
         compare(THESIS.model_copy(update={"against": ("a",)}), BETTER),
@@ -174,19 +218,48 @@ def test_p_values_are_adjusted_over_all_comparisons():
     assert small.p_dominates == 2 * small.p_dominates_alone
 
 
-def test_dominance_needs_the_adjusted_p(monkeypatch):
-    """Clear intervals and a p of its own below the level are not enough."""
+def test_a_win_on_the_map_needs_the_adjusted_p_and_the_verdict_does_not(monkeypatch):
+    """Clear intervals and a p of its own below the level are not enough for the map."""
     assert all(comparison.dominates for comparison in compare(THESIS, BETTER))
     monkeypatch.setattr(stats, "holm", lambda p_values: dict.fromkeys(p_values, THESIS.level))
     for comparison in compare(THESIS, BETTER):
         assert comparison.p_dominates_alone < THESIS.level and comparison.KU.low > 0
         assert not comparison.dominates
+    assert judged(BETTER).verdict == "supported"  # a conjunction needs no correction
 
 
-def test_the_thesis_names_learners_and_families_that_there_are():
+def test_replicates_needed_are_told_from_the_spread():
+    """Differences of standard deviation .1, .1 worth finding: as many as one deviation needs."""
+    generator = np.random.default_rng(0)
+    flat = [outcome(1.0, 0.2, generator)._replace(ku=np.full(50, 1.0))] * 3
+    apart = [o._replace(ku=np.full(50, 0.4 + 0.1 * i)) for i, o in enumerate(flat)]
+    of = {"own": Standing({0.2: flat, 0.4: flat}, LEARNT)}
+    of["a"] = Standing({0.2: apart, 0.4: apart}, LEARNT)
+    (found,) = compare(THESIS, {"x": of})
+    assert found.needed == stats.pairs_needed(1.0, alpha=0.025) == 10
+
+
+def test_the_thesis_names_what_there_is():
     from kubku.learners.registry import LEARNERS
     from kubku.tasks import FAMILIES as THERE_ARE
 
     thesis = declared()
     assert {thesis.learner, *thesis.against} <= LEARNERS.keys()
     assert {*thesis.families} == THERE_ARE.keys()
+    assert {thesis.bku, *thesis.beside} == {*protocol.LIMITS} and thesis.bku == protocol.MATCHED
+
+
+def test_the_usual_command_is_the_one_that_the_thesis_names():
+    from hydra import compose, initialize_config_module
+    from omegaconf import OmegaConf
+
+    from kubku.settings import read
+
+    with initialize_config_module("conf.kubku", version_base=None):
+        usual: Experiment = read(OmegaConf.to_container(compose("config"), resolve=True))
+        named = compose("config", [f"budget={declared().budget}"])
+    thesis = declared()
+    assert usual == read(OmegaConf.to_container(named, resolve=True))
+    assert usual.seed == thesis.seed and {*usual.task.families} >= {*thesis.families}
+    assert usual.budget.replicates == usual.budget.generator_seeds == thesis.replicates
+    assert {thesis.learner, *thesis.against} <= {*usual.learner.names}
