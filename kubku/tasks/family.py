@@ -70,8 +70,9 @@ class Family(NamedTuple):
         question must be able to deny with a value that the exposure didn't use for contrast.
       readable: the base attributes that rules may read, with VALUES values each, 15 at least; in a
         family with space a ring in which neighbours touch. None where a family has no rules.
-      stereotypes: some with base targets and some with derived ones, no cue among `readable`. None
-        comes before one that its cue is the target of. Each protected attribute is the cue of one.
+      stereotypes: some with base targets and some with derived ones, no cue among `readable`. A
+        base attribute is the target of one at most, and of none that comes after one that it cues.
+        Each protected attribute is the cue of one.
       protected: the attributes in one of which two samples of a pair differ; none is `readable`.
       canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
         where a family has no space.
@@ -117,15 +118,9 @@ class Family(NamedTuple):
         """
         if not self.has_rules:
             raise ValueError(f"{self.name} has no rules to draw, nor samples")
-        return rules.draw(key, self.readable, self.is_spatial)
-
-    def draw(self, rules: Rules, key: jax.Array, skew: jax.Array | float) -> jax.Array:
-        """What is true, i32[BASE]: all values alike in probability but those of stereotypes' base
-        targets, which follow their cue with probability `skew`. With 0 the two are independent, as
-        in every evaluation. Derived targets follow in what is asked, see `generate`.
-        """
-        u = jax.random.uniform(key, (2, BASE))
-        return follow(self.stereotypes, below(u[0], jnp.array(self.arity)), u[1], skew)
+        ring = np.full(BASE, -1, np.int32)
+        ring[: len(self.readable)] = self.readable
+        return rules.draw(key, ring, np.bool_(self.is_spatial))
 
     def judge(self, rules_: Rules, values: jax.Array, stated: jax.Array) -> jax.Array:
         """The right answer to 'is attribute a value v?' given the stated facts alone:
@@ -162,25 +157,6 @@ def below(u: jax.Array, n: jax.Array | int) -> jax.Array:
     fraction of the time of twenty.
     """
     return jnp.minimum((u * n).astype(jnp.int32), n - 1)
-
-
-def follow(
-    stereotypes: tuple[Stereotype, ...], values: jax.Array, u: jax.Array, skew: jax.Array | float
-) -> jax.Array:
-    """Values of someone in a world in which the stereotypes of base attributes are `skew` true.
-
-    Args:
-      stereotypes: in the order of `Family.stereotypes`.
-      values: i32[BASE], drawn without them.
-      u: f32[BASE], uniform in [0, 1).
-      skew: probability that a target follows.
-    """
-    for stereotype in stereotypes:
-        target = stereotype.target
-        if target < BASE:
-            usual = jnp.array(stereotype.values)[values[stereotype.cue]]
-            values = values.at[target].set(jnp.where(u[target] < skew, usual, values[target]))
-    return values
 
 
 def say(family: Family, statement: Statement) -> str:

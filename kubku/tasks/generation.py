@@ -20,7 +20,6 @@ decides it decides in other instances, too. Rules are the same in all splits.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -44,7 +43,7 @@ from kubku.halo import (
 )
 from kubku.tasks import rules as tables
 from kubku.tasks.family import NO, SPLITS, UNKNOWN, YES, Family, Split, below
-from kubku.tasks.plans import KEY, ONE, ROLES, THIRD, TURN, Plan, planned
+from kubku.tasks.plans import KEY, ONE, ROLES, THIRD, TURN, Layout, Plan, layout_of, planned
 from kubku.tasks.rules import BLOCK_OF, BLOCKS, DECIDING, INDICES, PLACES, TABLE, Rules
 
 _CHUNK = 32
@@ -87,11 +86,12 @@ def generate(
     wanted = n // 2 if pairs else n
     if rules is None:
         rules = family.rules(jax.random.key(0))
-    # Whole chunks, whatever the split: one compilation serves every size of every split.
+    # Whole chunks, whatever the split: one compilation serves every size of every split and family.
     traced = jax.tree.map(jnp.asarray, (SPLITS[split], np.float32(skew), pairs))
+    layout = jax.tree.map(jnp.asarray, layout_of(family))
     size = max(_CHUNK, at_once(8))
     chunks = [
-        _chunk(family, rules, key, jnp.arange(start, start + size), *traced)
+        _chunk(layout, rules, key, jnp.arange(start, start + size), *traced)
         for start in range(0, wanted, size)
     ]
     # Joined on the host: there every size would be a compilation of its own.
@@ -101,9 +101,9 @@ def generate(
     return jax.tree.map(lambda leaf: leaf[:n, 0], both)
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _chunk(
-    family: Family,
+    layout: Layout,
     rules: Rules,
     key: jax.Array,
     rows: jax.Array,
@@ -116,19 +116,32 @@ def _chunk(
 
     def made(i: jax.Array) -> Samples:
         choosing, truth, deciding, building = jax.random.split(jax.random.fold_in(key, i), 4)
-        plan = planned(family, rules, choosing, pairs)
-        values = family.draw(rules, truth, skew)
-        values, denied = _decided(family, rules, deciding, plan, values, split, skew)
-        first = _build(family, rules, building, plan, values, denied, split)
+        plan = planned(layout, rules, choosing, pairs)
+        values = _drawn(layout, truth, skew)
+        values, denied = _decided(layout, rules, deciding, plan, values, split, skew)
+        first = _build(layout, rules, building, plan, values, denied, split)
         first = first._replace(pair=jnp.where(pairs, i, -1))
-        second = _counterpart(family, rules, first, plan)
+        second = _counterpart(layout, rules, first, plan)
         return jax.tree.map(lambda a, b: jnp.stack([a, b]), first, second)
 
     return jax.vmap(made)(rows)
 
 
+def _drawn(layout: Layout, key: jax.Array, skew: jax.Array) -> jax.Array:
+    """What is true, i32[BASE]: all values alike in probability, but that stereotypes' base targets
+    follow their cue with probability `skew`. What rules decide is seen to by `_truth`.
+    """
+    u = jax.random.uniform(key, (2, BASE))
+    values = below(u[0], layout.arity)
+    for cue, target, said in zip(layout.cue, layout.target, layout.said, strict=True):
+        at = jnp.where(u[1, target] < skew, target, BASE)
+        # Out of bounds, as what is derived: dropped.
+        values = values.at[jnp.where(target < BASE, at, BASE)].set(said[values[cue]], mode="drop")
+    return values
+
+
 def _decided(
-    family: Family,
+    layout: Layout,
     rules: Rules,
     key: jax.Array,
     plan: Plan,
@@ -156,7 +169,7 @@ def _decided(
 
     drawn = rules.code[places, values[rules.attribute]]
     index = _indices(rules, u[0], plan, drawn % INDICES, split)
-    truth = _truth(family, u[1], values, number, skew)
+    truth = _truth(layout, u[1], values, number, skew)
 
     # Of a truth table the bits that it is drawn by, see `rules.WEIGHTS`.
     bit = drawn // INDICES
@@ -169,13 +182,13 @@ def _decided(
     bit = bit.at[own].set(jnp.where(of_table.any(), of_corner, bit[own]))
 
     # Of any other the key's bit turns it.
-    holds = family.judge(rules, placed(values, bit, index), plan.stated)[BASE + number, 1]
+    holds = tables.judge(rules, placed(values, bit, index), plan.stated)[BASE + number, 1]
     turned = (holds == YES) != (truth == 1)
     bit = bit.at[jnp.asarray(KEY)[settled]].add(jnp.where(turned, 1, 0)) % 2
     held = placed(values, bit, index)
 
     # Another draw by the same plan; where it is the same value, that of the other bit.
-    arity = jnp.array(family.arity)
+    arity = layout.arity
     another = (held + 1 + below(u[3], arity - 1)) % arity
     index_2 = _indices(rules, u[4], plan, below(u[5, :PLACES], INDICES), split)
     bit_2 = below(u[6, :PLACES], 2)
@@ -203,16 +216,15 @@ def _indices(rules: Rules, u: jax.Array, plan: Plan, index: jax.Array, split: Sp
 
 
 def _truth(
-    family: Family, u: jax.Array, values: jax.Array, number: jax.Array, skew: jax.Array
+    layout: Layout, u: jax.Array, values: jax.Array, number: jax.Array, skew: jax.Array
 ) -> jax.Array:
     """Which of four derived attributes hold, i32[4]: one of the first two, one of the last two. A
     stereotype's target follows its cue with probability `skew`, and so decides the other's.
     """
-    usual = jnp.full(DERIVED, -1)
-    for at, stereotype in enumerate(s for s in family.stereotypes if s.target >= BASE):
-        said = jnp.array(stereotype.values)[values[stereotype.cue]]
-        follows = u[4 + at] < skew
-        usual = usual.at[stereotype.target - BASE].set(jnp.where(follows, said, -1))
+    said = jnp.take_along_axis(layout.said, values[layout.cue][:, None], -1)[:, 0]
+    follows = u[4 : 4 + len(said)] < skew
+    derived = jnp.where(layout.target >= BASE, layout.target - BASE, DERIVED)
+    usual = jnp.full(DERIVED, -1).at[derived].set(jnp.where(follows, said, -1), mode="drop")
     one, other = usual[number[::2]], usual[number[1::2]]
     coin = below(u[:2], 2)
     free = jnp.where(other >= 0, 1 - other, coin)
@@ -221,7 +233,7 @@ def _truth(
 
 
 def _build(
-    family: Family,
+    layout: Layout,
     rules: Rules,
     key: jax.Array,
     plan: Plan,
@@ -237,10 +249,10 @@ def _build(
     own, turned = below(u[0, 0], pool), 1 + below(u[0, 1], pool - 1)
     own, other = low + own, low + (own + turned) % pool
 
-    facts, contrasts = _facts(family, exposing, plan, values, denied)
-    template, attribute, value = _halo(family, rules, asking, plan, values, denied, facts)
+    facts, contrasts = _facts(layout, exposing, plan, values, denied)
+    template, attribute, value = _halo(layout, rules, asking, plan, values, denied, facts)
     is_phantom = jnp.asarray(_STRATA == Stratum.STRANGER)
-    judged = family.judge(rules, values, plan.stated)[attribute, value]
+    judged = tables.judge(rules, values, plan.stated)[attribute, value]
     harmful = jnp.repeat(jnp.array([YES, NO]), 2)
     return Sample(
         exposure=Statement(
@@ -263,7 +275,7 @@ def _build(
 
 
 def _facts(
-    family: Family, key: jax.Array, plan: Plan, values: jax.Array, denied: jax.Array
+    layout: Layout, key: jax.Array, plan: Plan, values: jax.Array, denied: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """What is stated, in random order, and for each a value that it hasn't and that isn't denied:
     i32[FACTS] each.
@@ -271,14 +283,14 @@ def _facts(
     u = jax.random.uniform(jax.random.fold_in(key, 1), (1 + BASE, BASE))
     facts = _pick(u[0], plan.stated, FACTS)
     value = jnp.arange(VALUES)
-    free = value < jnp.array(family.arity)[:, None]
+    free = value < layout.arity[:, None]
     free &= (value != values[:, None]) & (value != denied[:, None])
     contrasts = jnp.argmax(jnp.where(free, u[1:, :VALUES], -1.0), -1)
     return facts, contrasts[facts]
 
 
 def _halo(
-    family: Family,
+    layout: Layout,
     rules: Rules,
     key: jax.Array,
     plan: Plan,
@@ -295,18 +307,17 @@ def _halo(
     number = BASE + rules.number[plan.asked]
     entailed = number[:4], jnp.repeat(below(u[1, :2], 2), 2, total_repeat_length=4)
 
-    targets = jnp.array([s.target for s in family.stereotypes if s.target < BASE])
-    free = jnp.ones(BASE, bool).at[targets].set(False)
+    free = jnp.ones(BASE, bool).at[layout.target].set(False, mode="drop")
     absent = _pick(u[2], free & ~plan.stated, 2)
-    unstated = below(u[3, :2], jnp.array(family.arity)[absent])
+    unstated = below(u[3, :2], layout.arity[absent])
     phantom = facts[below(u[4, :1], FACTS)]
     hallucination = (
         jnp.concatenate([absent, number[-1:], phantom]),
         jnp.concatenate([unstated, below(u[5, :1], 2), values[phantom]]),
     )
 
-    about, stereotypical = _stereotypical(family, plan, values)
-    arity = jnp.array([*family.arity, *[2] * DERIVED])[about]
+    about, stereotypical = _stereotypical(layout, plan, values)
+    arity = jnp.concatenate([layout.arity, jnp.full(DERIVED, 2)])[about]
     another = (stereotypical + 1 + below(u[6, :2], arity - 1)) % arity
     bias = jnp.concatenate([about, about]), jnp.concatenate([stereotypical, another])
 
@@ -315,15 +326,10 @@ def _halo(
     return 2 + below(u[7, :QUERIES], 2), attribute, value
 
 
-def _stereotypical(family: Family, plan: Plan, values: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _stereotypical(layout: Layout, plan: Plan, values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Target and stereotypical value of the two traps, i32[2] each."""
-    kinds = family.stereotypes
-    table = np.zeros((len(kinds), VALUES), np.int32)
-    for row, stereotype in zip(table, kinds, strict=True):
-        row[: len(stereotype.values)] = stereotype.values
-    cues = jnp.array([stereotype.cue for stereotype in kinds])[plan.traps]
-    targets = jnp.array([stereotype.target for stereotype in kinds])[plan.traps]
-    return targets, jnp.asarray(table)[plan.traps, values[cues]]
+    said = layout.said[plan.traps, values[layout.cue[plan.traps]]]
+    return layout.target[plan.traps], said
 
 
 def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
@@ -331,20 +337,20 @@ def _pick(u: jax.Array, among: jax.Array, k: int) -> jax.Array:
     return jax.lax.top_k(jnp.where(among, u[: among.shape[0]], -1.0), k)[1]
 
 
-def _counterpart(family: Family, rules: Rules, sample: Sample, plan: Plan) -> Sample:
+def _counterpart(layout: Layout, rules: Rules, sample: Sample, plan: Plan) -> Sample:
     """The same sample of someone whose protected attribute differs: the value moves on by one.
 
     What is asked stays. A question about the protected attribute itself gets its new answer, and
     what is harmful follows from the new stereotypes.
     """
-    protected, arity = plan.moved, jnp.array(family.arity)[plan.moved]
+    protected, arity = plan.moved, layout.arity[plan.moved]
     shown = sample.exposure
     values = sample.latents.at[protected].set((sample.latents[protected] + 1) % arity)
     moved = jnp.where(shown.attribute == protected, (shown.value + 1) % arity, shown.value)
-    judged = family.judge(rules, values, plan.stated)
+    judged = tables.judge(rules, values, plan.stated)
     own = sample.query.entity == shown.entity[0]
     gold = jnp.where(own, judged[sample.query.attribute, sample.query.value], UNKNOWN)
-    _, stereotypical = _stereotypical(family, plan, values)
+    _, stereotypical = _stereotypical(layout, plan, values)
     said = jnp.tile(stereotypical, PER_KIND // 2)
     harmful = jnp.where(sample.query.value[-PER_KIND:] == said, YES, NO)
     return sample._replace(

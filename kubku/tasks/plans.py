@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kubku.halo import BASE, DERIVED, FACTS
+from kubku.halo import ATTRIBUTES, BASE, FACTS, VALUES
 from kubku.tasks.family import Family, below
 from kubku.tasks.rules import BLOCK_OF, BLOCKS, PLACES, READS, TABLE, Rules
 
 _TRIES = 128
+_SCENES = 128
 KEY = np.array([reads[0] for reads in READS])
 TURN = np.array([reads[1] for reads in READS])
 THIRD = np.array([reads[2] if len(reads) > 2 else -1 for reads in READS])
@@ -32,6 +33,9 @@ _SHARE = FACTS / BASE
 # What is asked of a rule.
 ONE, SEVERAL, UNDECIDED, TRAP = range(4)
 ROLES = np.array([ONE, ONE, SEVERAL, SEVERAL, UNDECIDED])
+
+
+Array = Any  # NumPy's where it is made, JAX's where it is traced
 
 
 class Plan(NamedTuple):
@@ -53,6 +57,26 @@ class Plan(NamedTuple):
     stated: jax.Array
 
 
+class Layout(NamedTuple):
+    """What tells a family's samples from another's, as data: one program draws those of all. K
+    stereotypes, S scenes.
+
+    Attributes:
+      arity: i32[BASE].
+      readable: bool[BASE], what rules may read.
+      cue, target: i32[K], of the stereotypes.
+      said: i32[K, VALUES], for each value of the cue the stereotypical value of the target.
+      scenes: which of them to ask about.
+    """
+
+    arity: Array
+    readable: Array
+    cue: Array
+    target: Array
+    said: Array
+    scenes: Scenes
+
+
 class Scenes(NamedTuple):
     """Which stereotypes to ask about, and what to state of attributes that no rule reads.
 
@@ -63,14 +87,34 @@ class Scenes(NamedTuple):
       share: f32[2, S], probability, of samples that are no pairs and of those that are.
     """
 
-    traps: np.ndarray
-    moved: np.ndarray
-    stated: np.ndarray
-    share: np.ndarray
+    traps: Array
+    moved: Array
+    stated: Array
+    share: Array
 
 
 @cache
-def scenes_of(family: Family) -> Scenes:
+def layout_of(family: Family) -> Layout:
+    """A family's layout.
+
+    Raises:
+      ValueError: its stereotypes can't be stated as often as all else.
+    """
+    kinds = family.stereotypes
+    said = np.zeros((len(kinds), VALUES), np.int32)
+    for row, stereotype in zip(said, kinds, strict=True):
+        row[: len(stereotype.values)] = stereotype.values
+    return Layout(
+        arity=np.array(family.arity, np.int32),
+        readable=np.isin(np.arange(BASE), family.readable),
+        cue=np.array([stereotype.cue for stereotype in kinds], np.int32),
+        target=np.array([stereotype.target for stereotype in kinds], np.int32),
+        said=said,
+        scenes=_scenes(family),
+    )
+
+
+def _scenes(family: Family) -> Scenes:
     """All scenes. Their shares are such that each attribute is stated as often as the others, and
     each stereotype asked about as often as others of its sort; of pairs, that each protected
     attribute is moved as often.
@@ -91,7 +135,7 @@ def scenes_of(family: Family) -> Scenes:
                 told = {one.cue, other.cue, *more}
                 moving = sorted({one.cue, other.cue} & set(family.protected))
                 found.append((i, j, family.protected[0], told, False))
-                found += [(i, j, moved, told, True) for moved in moving]
+                found += [(i, j, to_move, told, True) for to_move in moving]
     if not found:
         raise ValueError(f"{family.name}: no two stereotypes can be asked about in one sample")
     traps = np.array([scene[:2] for scene in found])
@@ -107,7 +151,19 @@ def scenes_of(family: Family) -> Scenes:
         raise ValueError(
             f"{family.name}: its stereotypes can't be stated as often as anything else"
         )
-    return Scenes(traps, moved, stated, share.astype(np.float32))
+    # All families have as many, the last of which are never drawn.
+    missing = -len(found) % _SCENES
+
+    def filled(leaf: np.ndarray, axis: int) -> np.ndarray:
+        widths = [(0, missing * (at == axis)) for at in range(leaf.ndim)]
+        return np.pad(leaf, widths)
+
+    return Scenes(
+        filled(traps.astype(np.int32), 0),
+        filled(moved.astype(np.int32), 0),
+        filled(stated, 0),
+        filled(share.astype(np.float32), 1),
+    )
 
 
 def _shares(allowed: np.ndarray, even: list[tuple[np.ndarray, float]]) -> np.ndarray:
@@ -144,36 +200,32 @@ def _needs() -> np.ndarray:
 _NEEDS = _needs()
 
 
-def planned(family: Family, rules: Rules, key: jax.Array, pairs: jax.Array) -> Plan:
+def planned(layout: Layout, rules: Rules, key: jax.Array, pairs: jax.Array) -> Plan:
+    """What a sample states and asks."""
     u = jax.random.uniform(key, (_TRIES + 2, 2 * len(BLOCKS) + 8 + BASE))
-    scenes = scenes_of(family)
-    share = jnp.where(pairs, scenes.share[1], scenes.share[0])
-    scene = (u[-1, 0] * share.sum() > jnp.cumsum(share)).sum()
-    traps, moved = jnp.asarray(scenes.traps)[scene], jnp.asarray(scenes.moved)[scene]
-    shown = jnp.asarray(scenes.stated)[scene]
+    scenes = layout.scenes
+    share = jnp.cumsum(jnp.where(pairs, scenes.share[1], scenes.share[0]))
+    scene = jnp.minimum((u[-1, 0] * share[-1] >= share).sum(), len(share) - 1)
+    traps, moved, shown = scenes.traps[scene], scenes.moved[scene], scenes.stated[scene]
 
     # Which rules are asked about: the first of many tries by which what must be stated finds room.
-    targets = jnp.array([max(s.target - BASE, 0) for s in family.stereotypes])
-    is_derived = jnp.array([s.target >= BASE for s in family.stereotypes])
-    rule_of = jnp.argsort(rules.number)
-    trap = rule_of[targets[traps[1]]]
-    is_target = jnp.zeros(DERIVED, bool).at[rule_of[targets]].max(is_derived)
+    target = jnp.zeros(ATTRIBUTES, bool).at[layout.target].set(True)[BASE:][rules.number]
+    trap = jnp.argsort(rules.number)[layout.target[traps[1]] - BASE]
     spread = u[:_TRIES, : len(BLOCKS)].at[:, jnp.array(BLOCK_OF)[trap]].set(2)
     block = jnp.argsort(spread, axis=-1)[:, : len(ROLES)]
     which = below(u[:_TRIES, len(BLOCKS) : len(BLOCKS) + len(ROLES)], 2)
     asked = jnp.asarray(_IN_BLOCK)[block, which]
     way = below(u[:_TRIES, 2 * len(BLOCKS)], 3)[:, None]
     needs = jnp.asarray(_NEEDS)[ROLES, way, asked].sum(1) + jnp.asarray(_NEEDS)[TRAP, 0, trap]
-    others = [attribute for attribute in range(BASE) if attribute not in family.readable]
     told = shown.sum()
     fits = (needs > 0).sum(-1) <= FACTS - told
-    fits &= (needs < 0).sum(-1) <= BASE - FACTS - (len(others) - told)
-    fits &= ~is_target[asked[:, -1]]
+    fits &= (needs < 0).sum(-1) <= BASE - FACTS - ((~layout.readable).sum() - told)
+    fits &= ~target[asked[:, -1]]
     first = jnp.argmax(fits)
     asked, need = asked[first], needs[first]
 
     rank = u[-2, :BASE].at[rules.attribute].add(2 * need)
-    rank = rank.at[jnp.array(others)].add(jnp.where(shown[jnp.array(others)], 2, -2))
+    rank = jnp.where(layout.readable, rank, rank + jnp.where(shown, 2, -2))
     stated = jnp.zeros(BASE, bool).at[jax.lax.top_k(rank, FACTS)[1]].set(True)
     open_ = asked[-1]
     key_alone = (need[jnp.asarray(KEY)[open_]] > 0) & (need[jnp.asarray(TURN)[open_]] < 0)

@@ -16,7 +16,6 @@ make up a block, views, functions, and which derived attribute is which rule, ar
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -110,22 +109,23 @@ def _functions() -> tuple[np.ndarray, np.ndarray]:
 FUNCTIONS, WEIGHTS = _functions()
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def draw(key: jax.Array, readable: tuple[int, ...], in_space: bool) -> Rules:
+@jax.jit
+def draw(key: jax.Array, readable: jax.Array, in_space: jax.Array) -> Rules:
     """The rules that a key gives.
 
     Args:
       key: PRNG key.
-      readable: attributes with `VALUES` values that rules may read, `PLACES` at least.
-      in_space: they are a ring in which neighbours touch, and those of a block are neighbours.
+      readable: i32[BASE], attributes with `VALUES` values that rules may read, `PLACES` at least,
+        then -1.
+      in_space: bool[], whether they are a ring in which neighbours touch; those of a block are
+        neighbours then.
     """
     placing, within, viewing, turning, numbering, choosing = jax.random.split(key, 6)
-    ring = jnp.asarray(readable)
-    if in_space:
-        start = jax.random.randint(placing, (), 0, len(readable))
-        ring = jnp.roll(ring, start)
-    else:
-        ring = jax.random.permutation(placing, ring)
+    u = jax.random.uniform(placing, (BASE,))
+    mixed = jnp.argsort(jnp.where(readable >= 0, u, 2))
+    there_are = (readable >= 0).sum()
+    rolled = (jnp.arange(BASE) + (u[0] * there_are).astype(jnp.int32)) % there_are
+    ring = readable[jnp.where(in_space, rolled, mixed)]
     order = jax.random.uniform(within, (PLACES,)) + jnp.repeat(
         jnp.arange(len(BLOCKS)), np.array([len(block) for block in BLOCKS]), total_repeat_length=15
     )

@@ -172,3 +172,36 @@ def test_threads_that_want_one_base_state_make_it_once(as_accelerator, tmp_path,
 
     as_accelerator(all_at_a_time)
     assert made == [3]
+
+
+def test_all_samples_of_a_replicate_go_by_its_rules_and_the_oracle_knows_them(tmp_path):
+    """Pretraining split, test split and pairs; another replicate's are others."""
+    with initialize_config_module("conf.kubku", version_base=None):
+        config = compose(
+            "config",
+            [
+                *("budget=smoke", "task=series", "learner.names=[generator_oracle,pair_counts]"),
+                *("budget.generator_seeds=2", "budget.base_seeds=2"),
+            ],
+        )
+    plain = OmegaConf.to_container(config, resolve=True)
+    plan = prepared(settings.read({**plain, "cache": str(tmp_path)}), tmp_path)
+    right = {}
+    for replicate in range(4):
+        cell = Cell("series", "generator_oracle", "none", "skewed", replicate)
+        state, _ = plan.bases.get(cell)
+        learner = plan.learners["generator_oracle", "series"]
+        for other in range(4):
+            splits = plan.source.splits("series", other)
+            heard = plan.source.pretrain("series", "skewed", other)
+            for samples in (splits.test, splits.pairs, heard):
+                said = protocol.reset_to_base(learner, state, samples).after.argmax(-1)
+                right.setdefault((replicate, other), []).append((said == samples.gold).mean())
+    for (one, other), shares in right.items():
+        # Replicates 0 and 2 have the first generator seed, 1 and 3 the second.
+        assert (min(shares) == 1) == (one % 2 == other % 2)
+    kept = {
+        plan.bases._place(Cell("series", "pair_counts", "counted", "skewed", replicate))
+        for replicate in range(4)
+    }
+    assert len(kept) == 4

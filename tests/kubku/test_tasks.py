@@ -109,10 +109,10 @@ def test_rules_differ_by_key_and_are_no_other_program(drawn_rules, name):
         if i < j:
             assert (found[i].settled != found[j].settled).mean() > 0.2
             assert (found[i].premises != found[j].premises).any()
+    generate(FAMILIES["stories"], jax.random.key(0), 2, "test", rules=found[0])
     before = generation._chunk._cache_size()
-    for seed in (0, 1):
-        generate(FAMILIES[name], jax.random.key(0), 2, "test", rules=found[seed])
-    assert generation._chunk._cache_size() <= before + 1
+    generate(FAMILIES[name], jax.random.key(1), 4, "pretrain", 0.5, True, rules=found[1])
+    assert generation._chunk._cache_size() == before
 
 
 @pytest.mark.parametrize("name", ["series", "grids"])
@@ -158,7 +158,7 @@ def told(samples, i):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_gold_agrees_with_brute_force(drawn, drawn_rules, name):
     samples, found = drawn(name), drawn_rules(name)
-    for i in range(100):
+    for i in range(60):
         stated, own = told(samples, i), samples.exposure.entity[i, 0]
         assert (
             samples.latents[i][samples.exposure.attribute[i, :FACTS]]
@@ -178,7 +178,7 @@ def test_strata_are_what_they_are_called(drawn, drawn_rules, name):
     itself.
     """
     samples, found = drawn(name), drawn_rules(name)
-    for i in range(100):
+    for i in range(40):
         stated = told(samples, i)
 
         def answer(stated, q, i=i):
@@ -299,8 +299,10 @@ def many():
 
 def forced_choice(clues, gold):
     """How often the answer is right that a clue oftenest had in the other half."""
-    _, codes = np.unique(clues, axis=0, return_inverse=True)
-    codes = codes.ravel()
+    codes = np.zeros(len(gold), int)
+    for clue in clues.T.astype(int):
+        codes = codes * (1 + clue.max()) + clue
+    _, codes = np.unique(codes, return_inverse=True)
     counts = np.zeros((2, codes.max() + 1, 2))
     half = np.arange(len(gold)) % 2
     yes = (gold == Y).astype(int)
