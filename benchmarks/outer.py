@@ -27,7 +27,7 @@ from kubku.outer import OUTER
 from kubku.protocol import with_trial
 from kubku.tasks import FAMILIES, Family, generate
 
-UPDATES, BATCH = 1600, 16
+UPDATES, BATCH = 4000, 16
 RATE, PACE = 2.0, 3.0
 """Between neighbours of the search, as factors."""
 START = Outer(2e-3, 2.5)
