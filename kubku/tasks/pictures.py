@@ -5,7 +5,7 @@ pattern of one of its values, four of 32 again. Which pixels, is drawn for each 
 two cues share more than one, the values of one attribute share none, and those of different
 attributes are drawn without regard to each other. A frame then gets noise: in each half one pixel
 that means nothing is lit, too (a distractor), and every pixel's grey is off by a normal error whose
-size is drawn for the frame: some are clear and some nearly lost.
+size is drawn for the frame.
 
 So stating and asking are showing a frame; who it is about is told beside it, as in every family.
 """
@@ -22,7 +22,7 @@ from kubku.halo import ATTRIBUTES, DARK, FRAME, LIT, VALUES, Samples, Statement
 
 HALF = FRAME[0] * FRAME[1] // 2
 LIT_PIXELS = 4
-NOISE = 0.05, 0.25
+NOISE = 0.05, 0.15
 """Least and largest standard deviation of a frame's greys, of which black to white is 1."""
 
 
