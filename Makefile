@@ -5,7 +5,7 @@ ARGS ?=
 # Images that set it make every process compile all of JAX's modules anew, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint docs bench clean
+.PHONY: help goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint docs bench bench-gpu clean
 
 help: ## what there is to make; ARGS="..." goes to the command behind it
 	@awk -F ':.*## ' '/^[a-z][a-z_ -]*:.*## / { if (length($$1) > 11) { print $$1; $$1 = "" } printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ docs: .venv/made ## the site, into docs/_build; a broken link or reference fails
 
 bench: .venv/made ## timings, into benchmarks/results/
 	$(RUN) -m benchmarks $(ARGS)
+
+bench-gpu: .venv/made ## what an accelerator does, size by size, into benchmarks/results/gpu/
+	$(RUN) -m benchmarks gpu $(ARGS)
 
 .venv/made: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'

@@ -1,7 +1,11 @@
-"""The whole command from a cold start, and again with compiled programs on disk."""
+"""What a user waits for: whole commands from a cold start, and with compiled programs on disk.
+
+Each command ends with the line of `timings=true`, which says where its seconds went.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,21 +14,55 @@ from typing import Any
 
 from benchmarks.timing import save
 
+COMMANDS = {
+    "goodhart mode=proxy seed=42": "experiments.goodhart mode=proxy seed=42",
+    "goodhart": "experiments.goodhart",
+    "epistemic": "experiments.epistemic llm=recorded",
+    "kubku budget=smoke": "experiments.kubku budget=smoke",
+}
+"""What is typed after `python -m` (`make goodhart` and `make epistemic` are two of them)."""
+
 
 def main() -> None:
-    """`mode=proxy seed=42` with an empty and a filled compilation cache."""
+    """Every command with an empty and a filled compilation cache."""
+    rows = [row for name in COMMANDS for row in both(name)]
+    note = "whole processes, cold: nothing compiled; warm: compiled programs on disk"
+    save("command", rows, note)
+
+
+def both(name: str) -> list[dict[str, Any]]:
+    """A command cold, then warm."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = [_run(folder, cache) for cache in ("cold", "warm")]
-    save("command", rows, "python -m experiments.goodhart mode=proxy seed=42, budget=standard")
+        return [once(COMMANDS[name], folder, cache) for cache in ("cold", "warm")]
 
 
-def _run(folder: str, cache: str) -> dict[str, Any]:
-    command = (
-        f"-m experiments.goodhart mode=proxy seed=42 compilation_cache={folder}/cache "
-        f"hydra.run.dir={folder}/{cache}"
-    )
+def once(typed: str, folder: str, cache: str) -> dict[str, Any]:
+    """What is typed after `python -m`, run once with all that it leaves in a folder."""
+    own = f"timings=true compilation_cache={folder}/cache hydra.run.dir={folder}/{cache}"
+    if "kubku" in typed:
+        own += f" cache={folder}/bases_{cache}"
+    command = [sys.executable, "-m", *typed.split(), *own.split()]
     started = time.perf_counter()
-    subprocess.run([sys.executable, *command.split()], check=True, capture_output=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds = time.perf_counter() - started
-    print(f"  {cache} cache: {seconds:.1f} s", flush=True)
-    return {"cache": cache, "seconds": seconds}
+    name = typed.removeprefix("experiments.")
+    print(f"  {name}, {cache}: {seconds:.1f} s", flush=True)
+    return {"command": name, "cache": cache, "seconds": seconds, **split(done.stdout)}
+
+
+def split(printed: str) -> dict[str, Any]:
+    """The parts that the last line of a run names, in seconds, and what JAX did meanwhile."""
+    line = next(line for line in reversed(printed.splitlines()) if line.startswith("Seconds: "))
+    by_clock, _, of_jax = line.partition("Of these")
+
+    def numbers(text: str) -> dict[str, float]:
+        return {name: float(taken) for name, taken in re.findall(r"([a-z]+) (\d+\.\d)", text)}
+
+    programs = re.search(r"programs: (\d+), loaded: (\d+)", of_jax)
+    assert programs is not None, line
+    return {
+        "parts": numbers(by_clock),
+        "jax": numbers(of_jax),
+        "programs": int(programs[1]),
+        "loaded": int(programs[2]),
+    }

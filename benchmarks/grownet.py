@@ -13,11 +13,10 @@ from benchmarks.timing import isolated, save, timed
 from evidence.runtime.devices import over_runs, shard
 from kubku.grownet import growth
 from kubku.grownet.growth import LayerRule
+from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
 from kubku.grownet.slots import SlotRule
-from kubku.grownet.two_layer import grownet_two_layer
-from kubku.grownet.vote import VoteRule, grownet_vote
-from kubku.halo import BASE, EXPOSURES, QUERIES, Sample, Statement
+from kubku.halo import BASE, EXPOSURES, FRAME, QUERIES, Sample, Statement
 
 _SAMPLES = 8192
 _NEURONS, _SLOTS, _TICKS = 64, 16, 16
@@ -29,32 +28,18 @@ _REFERENCE = {
 
 
 def main() -> None:
-    """The voting ensemble by chunk, each learner on whole samples, and a layer that nobody asks."""
-    ensemble = {"neurons": _NEURONS, "initial": _NEURONS, "slots": _SLOTS}
-    cases: list[tuple[str, dict[str, int], int, int, int | None]]
-    cases = [("grownet_vote", ensemble, _SAMPLES, _TICKS, chunk) for chunk in (64, 128, 256)] + [
-        ("grownet_vote", {}, _SAMPLES, EXPOSURES, None),
-        ("grownet_lookup", {}, _SAMPLES // 4, EXPOSURES, None),
-        ("grownet_two_layer", {}, _SAMPLES // 8, EXPOSURES, None),
-    ]
+    """Each learner on whole samples, and a layer that nobody asks."""
     rows = []
-    for name, sizes, samples, ticks, chunk in cases:
-        row = isolated(
-            "benchmarks.grownet:reset_to_base",
-            name=name,
-            sizes=sizes,
-            samples=samples,
-            ticks=ticks,
-            chunk=chunk,
-        )
+    for name in ("grownet", "grownet_shown", "grownet_lookup"):
+        row = isolated("benchmarks.grownet:reset_to_base", name=name, samples=_SAMPLES // 4)
         rows.append(row)
-        print(f"  {name}, {ticks} ticks, chunk {chunk}: {row['samples_per_second']:,.0f} samples/s")
+        print(f"  {name}: {row['samples_per_second']:,.0f} samples/s")
     layer = isolated("benchmarks.grownet:layer_alone", samples=_SAMPLES, chunk=256)
     print(f"  layer alone: {layer['neuron_updates_per_second']:,.0f} neuron updates/s")
-    # Of the 64 neurons a statement reaches one in four; the others are computed and masked.
-    updates = max(row["samples_per_second"] for row in rows[:3]) * _TICKS * _NEURONS
-    times = updates / (23 * _REFERENCE["scalar_region_23_neurons_ticks_per_second"])
-    print(f"  {times:,.0f} times the reference's neuron updates, on all cores beside its one")
+    times = layer["neuron_updates_per_second"] / (
+        23 * _REFERENCE["scalar_region_23_neurons_ticks_per_second"]
+    )
+    print(f"  {times:,.0f} times the reference's neuron updates, one core each")
     results = {
         "learners": rows,
         "layer_alone": layer,
@@ -64,18 +49,11 @@ def main() -> None:
     save("grownet", results, "median of 5 repeats; one device a core; queries are asked once")
 
 
-def reset_to_base(
-    name: str, sizes: dict[str, Any], samples: int, ticks: int, chunk: int | None
-) -> dict[str, Any]:
-    """Learn each of `samples` from the base state by `ticks` exposures, then answer its halo."""
-    made = {
-        "grownet_vote": lambda: grownet_vote(VoteRule(**sizes)),
-        "grownet_lookup": grownet_lookup,
-        "grownet_two_layer": grownet_two_layer,
-    }
-    learner = made[name]()
-    learner = learner._replace(chunk=chunk or learner.chunk)
-    state, shown = learner.init(jax.random.key(0)), _random_samples(samples, ticks)
+def reset_to_base(name: str, samples: int) -> dict[str, Any]:
+    """Learn each of `samples` from the base state, then answer its halo."""
+    is_shown = name == "grownet_shown"
+    learner = grownet_lookup() if name == "grownet_lookup" else grownet(is_shown)
+    state, shown = learner.init(jax.random.key(0)), _random_samples(samples, is_shown)
 
     def expose(state: Any, sample: Sample) -> jax.Array:
         return jax.vmap(learner.answer, in_axes=(None, 0))(
@@ -86,6 +64,7 @@ def reset_to_base(
     taken = timed(lambda _: run(state, told), None)
     return {
         **taken,
+        "name": name,
         "chunk": learner.chunk,
         "queries": QUERIES,
         "samples_per_second": samples / taken["median_s"],
@@ -110,20 +89,24 @@ def layer_alone(samples: int, chunk: int) -> dict[str, Any]:
     return {**taken, "ticks_per_second": ticks, "neuron_updates_per_second": ticks * _NEURONS}
 
 
-def _random_samples(n: int, ticks: int) -> Sample:
-    """Random statements, `ticks` of them shown and QUERIES asked; nobody looks at the scores."""
+def _random_samples(n: int, is_shown: bool) -> Sample:
+    """Random statements, or frames; nobody looks at the scores."""
     key = jax.random.key(0)
 
     def statement(key: jax.Array, size: int) -> Statement:
         # Of templates, entities, attributes that can be stated, and values.
         limits = zip(jax.random.split(key, 4), (2, 96, BASE, 4), strict=True)
-        return Statement(*(jax.random.randint(k, (n, size), 0, limit) for k, limit in limits))
+        said = Statement(*(jax.random.randint(k, (n, size), 0, limit) for k, limit in limits))
+        if not is_shown:
+            return said
+        grey = jax.random.randint(key, (n, size, *FRAME), 0, 256)
+        return said._replace(frame=grey.astype(jnp.uint8))
 
     shown, asked = jax.random.split(key)
     return Sample(
-        exposure=statement(shown, ticks),
-        label=jnp.tile(2 * (jnp.arange(ticks) < ticks // 2), (n, 1)),
-        shown=jnp.ones((n, ticks), bool),
+        exposure=statement(shown, EXPOSURES),
+        label=jnp.tile(2 * (jnp.arange(EXPOSURES) < EXPOSURES // 2), (n, 1)),
+        shown=jnp.ones((n, EXPOSURES), bool),
         query=statement(asked, QUERIES),
         asked=jnp.ones((n, QUERIES), bool),
         kind=jnp.zeros((n, QUERIES), jnp.int32),

@@ -1,91 +1,122 @@
 """How each network's base states are best trained: Adam's rate, and the pace it learns at first.
 
-    python -m benchmarks outer
+    python -m benchmarks outer [LEARNER ...]
 
-Every trial of a network is trained for 400 updates, and the best two are trained again for as many
-as the standard budget has; on the same samples, judged by the outer loss on the validation split,
-which leaves out what base states may not learn from. The winner stands in `kubku.outer`; a test
-compares. It takes two cores 20 minutes.
+By default those that suit a CPU, in every family. The search climbs: from where it starts it tries
+twice and half the rate, three times and a third of the pace, goes on from the best of them, and
+ends where all neighbours are worse, so that the best never lies at the edge of what was tried.
+Trials are judged by the outer loss on the validation split, which leaves out what base states may
+not learn from, under rules that no study draws. The winners stand in `kubku.outer`; a test
+compares.
 """
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import numpy as np
 
 from benchmarks.timing import save
 from evidence.runtime import devices
-from kubku.base_states import WORLDS, Outer, Training, outer_loss
+from kubku.base_states import WORLDS, Maker, Outer, Through, Training, outer_loss
 from kubku.learners import registry
 from kubku.outer import OUTER
 from kubku.protocol import with_trial
-from kubku.tasks import FAMILIES, generate
+from kubku.tasks import FAMILIES, Family, generate
 
-ROUNDS, BATCH = (400, 1600), 16
-"""Updates of the trials, and of the best two; the latter are the standard budget's."""
-TRIALS = tuple(Outer(*both) for both in itertools.product((2e-3, 6e-3), (0.1, 0.5, 2.5)))
-READERS = tuple(Outer(rate) for rate in (6e-4, 1e-3, 2e-3, 4e-3, 1e-2, 2e-2))
-"""As many settings for those that only have a rate."""
+UPDATES, BATCH = 4000, 16
+RATE, PACE = 2.0, 3.0
+"""Between neighbours of the search, as factors."""
+START = Outer(2e-3, 2.5)
 
 
-def trial(name: str, outer: Outer, updates: int) -> dict[str, Any]:
-    """The outer loss that a network's `meta` weights come to."""
-    family = FAMILIES["grids" if name == "cnn" else "stories"]
-    keys = jax.random.split(jax.random.key(0), 4)
+def neighbours(at: Outer, paced: bool) -> Iterator[Outer]:
+    """The settings next to one."""
+    yield at._replace(rate=at.rate * RATE)
+    yield at._replace(rate=at.rate / RATE)
+    if paced:
+        yield at._replace(pace=at.pace * PACE)
+        yield at._replace(pace=at.pace / PACE)
+
+
+def climb(
+    start: Outer, paced: bool, trial: Callable[[Outer], dict[str, Any]]
+) -> tuple[Outer, list[dict[str, Any]]]:
+    """The first setting on the way whose neighbours are all worse, and all trials."""
+    tried: dict[tuple[float, float], dict[str, Any]] = {}
+
+    def loss(at: Outer) -> float:
+        known = float(f"{at.rate:.3g}"), float(f"{at.pace:.3g}")
+        if known not in tried:
+            tried[known] = trial(at)
+        found = float(tried[known]["loss"])
+        return found if found == found else float("inf")
+
+    best = start
+    while True:
+        better = min(neighbours(best, paced), key=loss)
+        if loss(better) >= loss(best):
+            return best, list(tried.values())
+        best = better
+
+
+def judged(name: str, family: Family) -> Callable[[Outer], dict[str, Any]]:
+    """From a setting to the outer loss that a network's `meta` weights come to in a family."""
+    keys = jax.random.split(jax.random.key(0), 5)
+    rules = family.rules(keys[4])
     pretrain, validation = (
-        generate(family, key, n, split, skew=WORLDS["skewed"])
+        generate(family, key, n, split, skew=WORLDS["skewed"], rules=rules)
         for key, n, split in ((keys[0], 8192, "pretrain"), (keys[1], 256, "validation"))
     )
-    learner = registry.make(name, family, Training(updates=updates, batch=BATCH), outer)
-    make = learner.bases["meta"]
-    assert make is not None
-    start = time.perf_counter()
-    state: Any = jax.block_until_ready(make(learner.init(keys[2]), pretrain, keys[3]))
-    seconds = time.perf_counter() - start
-    if registry.LEARNERS[name].group != "reader":
-        # The one step that it was trained through.
-        state = with_trial(state, {"steps": 1, "rate": 1.0})
+    learner = registry.make(name, family, Training(updates=UPDATES, batch=BATCH))
+    state, make = learner.init(keys[2]), learner.bases["meta"]
+    through = Through(learner.learn, learner.answer, learner.chunk)
     few = jax.tree.map(lambda leaf: leaf.reshape(-1, learner.chunk, *leaf.shape[1:]), validation)
-    loss = jax.jit(lambda: jax.lax.map(lambda s: outer_loss(learner, learner.learn, state, s), few))
-    return {**outer._asdict(), "loss": float(loss().mean()), "seconds": seconds}
+    losses = jax.jit(lambda state: jax.lax.map(lambda part: outer_loss(through, state, part), few))
 
-
-def best(rows: list[dict[str, Any]], n: int = 1) -> list[dict[str, Any]]:
-    """The `n` trials with the smallest losses."""
-    return sorted(rows, key=lambda row: np.nan_to_num(row["loss"], nan=np.inf))[:n]
-
-
-def main() -> None:
-    """Every trial of every network, then the best two of each, a device each."""
-    devices.configure()
-    slowest_first = sorted(OUTER, key=lambda name: "transformer" not in name)
-    wanted: dict[str, list[Outer]] = {
-        name: list(READERS if name in registry.in_group("reader") else TRIALS)
-        for name in slowest_first
-    }
-    rounds: list[dict[str, list[dict[str, Any]]]] = []
-    for updates in ROUNDS:
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in OUTER}
-
-        def run(job: tuple[str, Outer], found=found, updates=updates) -> None:
-            found[job[0]].append(row := trial(*job, updates))
-            print(updates, job[0], row, flush=True)
-
-        jobs = [(name, outer) for name, settings in wanted.items() for outer in settings]
-        devices.side_by_side(run, jobs, lambda job: job[0])
-        rounds.append(found)
-        wanted = {
-            name: [Outer(row["rate"], row["pace"]) for row in best(found[name], 2)]
-            for name in slowest_first
+    def trial(outer: Outer) -> dict[str, Any]:
+        assert isinstance(make, Maker)
+        start = time.process_time()
+        made: Any = jax.block_until_ready(
+            dataclasses.replace(make, outer=outer)(state, pretrain, keys[3])
+        )
+        seconds = time.process_time() - start
+        if learner.exposure == "gradient":
+            made = with_trial(made, {"steps": 1, "rate": 1.0})  # as it was trained
+        row = {
+            **outer._asdict(),
+            "loss": float(losses(made).mean()),
+            "updates": int(made.trained.updates),
+            "level": bool(made.trained.level),
+            "cpu_seconds": seconds,
         }
-    trials, finals = rounds
+        print(family.name, name, row, flush=True)
+        return row
+
+    return trial
+
+
+def main(*names: str) -> None:
+    """Climb for every network in every family that it can handle."""
+    devices.configure()
+    wanted = names or tuple(name for name in OUTER if not registry.LEARNERS[name].wants_gpu)
+    best: dict[str, dict[str, Outer]] = {name: {} for name in wanted}
+    trials: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in wanted}
+    for name in wanted:
+        for family in FAMILIES.values():
+            entry = registry.LEARNERS[name]
+            if entry.can_handle(family):
+                paced = entry.group == "gradient"
+                start = START if paced else START._replace(pace=1.0)
+                found, tried = climb(start, paced, judged(name, family))
+                best[name][family.name], trials[name][family.name] = found, tried
     note = (
-        f"outer loss of meta weights after {ROUNDS[0]} updates (trials) and {ROUNDS[1]} (finals) "
-        f"of {BATCH} samples, on 256 validation samples of stories (cnn: grids) in a skewed world"
+        f"outer loss of meta weights after at most {UPDATES} updates of {BATCH} samples, on 256 "
+        f"validation samples in a skewed world; not searched: "
+        f"{', '.join(name for name in OUTER if name not in wanted)}"
     )
-    winners = {name: best(rows)[0] for name, rows in finals.items()}
-    save("outer", {"best": winners, "trials": trials, "finals": finals}, note)
+    plain = {name: {f: outer._asdict() for f, outer in of.items()} for name, of in best.items()}
+    save("outer", {"best": plain, "trials": trials}, note)

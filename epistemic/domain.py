@@ -34,6 +34,7 @@ from epistemic.predicates import (
     in_words,
     term_name,
 )
+from evidence.runtime import timings
 from evidence.runtime.config import Settings, build, did_you_mean, settings_folder
 
 
@@ -178,6 +179,7 @@ def built_in(name: str) -> DomainSettings:
     return build(DomainSettings, OmegaConf.load(folder / f"{name}.yaml"), "domain")
 
 
+@timings.part("domain")
 def load_domain(settings: DomainSettings) -> Domain:
     """Read a domain.
 

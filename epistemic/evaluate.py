@@ -17,6 +17,7 @@ from rich.progress import track
 from epistemic.cards import Card
 from epistemic.systems.base import Response, System, query_of
 from evidence.answers import Answer
+from evidence.runtime import timings
 from evidence.runtime.files import append_jsonl, plain, read_jsonl
 
 
@@ -72,6 +73,7 @@ _REQUIRED = ("id", "gold", "pred", "pass", "system", "label", "run")
 _Item = TypeVar("_Item")
 
 
+@timings.part("evaluation")
 def evaluate(
     system: System, name: str, cards: Sequence[Card], path: str | Path, run: str
 ) -> dict[str, Row]:

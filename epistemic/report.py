@@ -20,6 +20,7 @@ from epistemic.scoring.thesis import expectations, load_thesis, meets
 from epistemic.systems import CONTROLS
 from evidence import figures as drawing
 from evidence.pages import number, render
+from evidence.runtime import timings
 from evidence.runtime.files import write_text
 
 MOST_CARDS = 10_000
@@ -41,6 +42,7 @@ class Browser(NamedTuple):
     cut: int
 
 
+@timings.part("drawing")
 def write(folder: str | Path) -> Path:
     """Draw the figures into `folder/figures` and write `folder/report.html`.
 

@@ -52,6 +52,7 @@ class StudySettings(Settings):
       deck: a deck that is there already, used instead of making one; None: one is made.
       shacl: validate the whole graph with pySHACL first.
       tracker: see `evidence.runtime.tracking`.
+      timings: see `evidence.runtime.timings`.
       compilation_cache: see `evidence.runtime.devices.configure`.
     """
 
@@ -60,6 +61,7 @@ class StudySettings(Settings):
     deck: str | None
     shacl: bool = Field(alias="validate")
     tracker: Tracker = "none"
+    timings: bool = False
     compilation_cache: bool | str
     domain: DomainSettings
     cards: CardSettings

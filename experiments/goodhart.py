@@ -12,6 +12,9 @@ from evidence.runtime import command
 
 from .shown import show, tracked
 
+_AT_RESUME = {"resume", "compilation_cache", "timings"}
+"""Settings that may stand beside `resume=`."""
+
 
 def main() -> None:
     """The command `goodhart`."""
@@ -23,7 +26,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     from evidence.runtime import devices, files, tracking
     from goodharts_jax.settings import read
 
-    if config.resume is not None and (others := command.given() - {"resume", "compilation_cache"}):
+    if config.resume is not None and (others := command.given() - _AT_RESUME):
         raise ValueError(
             f"resume={config.resume} goes on with its own settings; leave out "
             f"{', '.join(sorted(others))}"

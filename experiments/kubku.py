@@ -25,12 +25,18 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
     from kubku import report, study
+    from kubku.plan import wanting_gpu
     from kubku.settings import read
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
     tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
+    for name, minutes in wanting_gpu(settings).items():
+        console.print(
+            f"{name} wants a GPU: its base states take a CPU core up to about {minutes:,.0f} "
+            "minutes; learner=compared leaves it out"
+        )
     if not settings.writes_results:
         with files.alone(folder):
             written = study.run_stage(settings, folder, console)

@@ -59,6 +59,7 @@ _MAY_DIFFER = (
     "full_report",
     "dashboard",
     "tracker",
+    "timings",
     "compilation_cache",
 )
 

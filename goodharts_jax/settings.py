@@ -225,6 +225,7 @@ class Experiment(Settings):
     full_report: bool | None
     dashboard: bool
     tracker: Tracker = "none"
+    timings: bool = False
     compilation_cache: bool | str
     # Of evaluation.world; without one, the world of the training.
     evaluation_world: WorldSettings = None  # type: ignore[assignment]

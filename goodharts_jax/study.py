@@ -22,7 +22,7 @@ import jax
 import yaml
 from rich.console import Console
 
-from evidence.runtime import files, progress
+from evidence.runtime import files, progress, timings
 from goodharts_jax import (
     assessment,
     curves,
@@ -85,12 +85,14 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
         survival_horizon=settings.horizon,
         wall_seconds=seconds | {"total": round(time.perf_counter() - started, 2)},
     )
-    results = found(manifest=manifest)
-    results.save(folder)
+    with timings.part("assessment"):
+        results = found(manifest=manifest)
+    with timings.part("writing"):
+        results.save(folder)
     full = settings.full_report
     from goodharts_jax import report  # has been loaded aside
 
-    with progress.clock("drawing the page", console):
+    with timings.part("drawing"), progress.clock("drawing the page", console):
         report.write(folder, full=len(study.rows) > 2 if full is None else full)
     return results
 
@@ -100,9 +102,9 @@ def _of_rows(study: Study) -> tuple[partial[Results], dict[str, float]]:
     population.require_memory(study)
     _keep_settings(study)
     with _aside(study) as aside:
-        trained, train_seconds = _timed(partial(_train, study, aside))
+        trained, train_seconds = _timed("training", partial(_train, study, aside))
         find = _phase_diagram if study.settings.study.kind == "phase_diagram" else _modes
-        found, judge_seconds = _timed(partial(find, study, trained, aside))
+        found, judge_seconds = _timed("assessment", partial(find, study, trained, aside))
     return found, {"training": round(train_seconds, 2), "evaluation": round(judge_seconds, 2)}
 
 
@@ -111,7 +113,7 @@ def _of_proxies(study: Study) -> tuple[partial[Results], dict[str, float]]:
     from goodharts_jax import learnt_study
 
     _keep_settings(study)
-    found, seconds = _timed(partial(learnt_study.find, study))
+    found, seconds = _timed("proxies", partial(learnt_study.find, study))
     return found, {"training": round(seconds, 2)}
 
 
@@ -122,9 +124,10 @@ def _keep_settings(study: Study) -> None:
     files.write_text(study.folder / "config.yaml", yaml.safe_dump(plain, sort_keys=False))
 
 
-def _timed(work: Any) -> tuple[Any, float]:
+def _timed(part: str, work: Any) -> tuple[Any, float]:
     started = time.perf_counter()
-    return work(), time.perf_counter() - started
+    with timings.part(part):
+        return work(), time.perf_counter() - started
 
 
 # ---- aside of the training ----------------------------------------------------------------------
@@ -275,7 +278,8 @@ def _evaluate(study: Study, trained: Trained, aside: Aside) -> LifeTables:
     rows = _candidates(study, partial(_own_params, study, trained))
     evaluator = aside.evaluator.result()
     title = f"evaluating {len(rows)} policies"
-    with progress.bar(title, evaluator.total_steps, "steps", study.console) as advance:
+    report = progress.bar(title, evaluator.total_steps, "steps", study.console)
+    with timings.part("evaluation"), report as advance:
         return evaluation.evaluate(
             evaluator, rows, temperature=study.settings.temperature, report=advance
         )

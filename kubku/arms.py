@@ -13,10 +13,9 @@ import numpy as np
 from evidence import stats
 from evidence.measurement import Measurement
 from kubku import protocol
-from kubku.base_states import withheld
 from kubku.cells import Found
 from kubku.frontier import Asked, at_limits, balanced, crossed, curve, independent
-from kubku.halo import Kind, Samples, Stratum
+from kubku.halo import Kind, Samples, Stratum, withheld
 from kubku.measures import STEPS
 from kubku.parts import (
     AtSteps,
@@ -145,7 +144,9 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         ),
         by_k=_by_k(cells, tests),
         bias_drift=_drift(arm, tests),
-        audit=_audited(cells),
+        audit=_audited(cells, "audit"),
+        carried=_audited(cells, "carried"),
+        split_read=_audited(cells, "split_read"),
         tuned=tuple(cell.note for cell in cells),
         samples=len(both[0]),
         samples_per_second=float(
@@ -163,9 +164,9 @@ def _counted(scores: list[np.ndarray]) -> tuple[int, ...]:
     return tuple(np.histogram(np.concatenate(scores), HISTOGRAM)[0].tolist())
 
 
-def _audited(cells: Sequence[Found]) -> float | None:
+def _audited(cells: Sequence[Found], name: str) -> float | None:
     """The worst audit; None where there was none (a language model is never shown an answer)."""
-    worst = max(float(cell["audit"]) for cell in cells)
+    worst = max(float(cell[name]) for cell in cells)
     return None if np.isnan(worst) else worst
 
 

@@ -70,6 +70,13 @@ def assess(collected: Collected, declared: Thesis, manifest: Manifest) -> Result
       manifest: what made them.
     """
     families = _families(collected)
+    if not set(families) & set(declared.families):  # nothing that the thesis is about
+        return Results(
+            manifest=manifest,
+            families=families,
+            examples=tuple(_answered(collected, families)),
+            warnings=tuple(_warnings(collected, families)),
+        )
     comparisons = thesis.compare(declared, _standings(collected, declared, families))
     return Results(
         manifest=manifest,
@@ -183,8 +190,13 @@ def _warnings(collected: Collected, families: Mapping[str, FamilyResults]) -> It
     for family, found in families.items():
         for learner, of_learner in found.learners.items():
             for base, of_base in of_learner.base_states.items():
-                if of_base.audit:
-                    yield (
-                        f"{learner} ({family}, {base}) answers otherwise when shown a wrong halo: "
-                        f"{of_base.audit:.0%} of queries"
-                    )
+                for share, when in (
+                    (of_base.audit, "when shown a wrong halo"),
+                    (of_base.carried, "when samples come in another order"),
+                    (of_base.split_read, "about entities with codes of the pretraining split"),
+                ):
+                    if share:
+                        yield (
+                            f"{learner} ({family}, {base}) answers otherwise {when}: "
+                            f"{100 * share:.3g}% of queries"
+                        )

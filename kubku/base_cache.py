@@ -32,8 +32,9 @@ from evidence.runtime.devices import at_once, is_key
 from evidence.runtime.files import target_digest
 from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
-from kubku.halo import Learner, Samples, State
+from kubku.halo import Learner, State, veiled
 from kubku.learners.registry import KNOWN
+from kubku.samples import Source
 from kubku.settings import Experiment
 
 _log = logging.getLogger(__name__)
@@ -45,16 +46,16 @@ class BaseCache:
     Args:
       settings: of the study.
       learners: by name and family.
-      pretrain: (family, world, replicate) to the samples that base states are made from.
+      source: of the samples that base states are made from, and of the rules that they go by.
     """
 
     def __init__(
         self,
         settings: Experiment,
         learners: Mapping[tuple[str, str], Learner],
-        pretrain: Callable[[str, str, int], Samples],
+        source: Source,
     ) -> None:
-        self._settings, self._learners, self._pretrain = settings, learners, pretrain
+        self._settings, self._learners, self._source = settings, learners, source
         # Here, for CPython 3.11 can't parse in two threads at a time (SystemError).
         self._code = code_digest()
         # Cells are made side by side; neither of these may be.
@@ -68,7 +69,7 @@ class BaseCache:
         """
         learner = self._learners[cell.learner, cell.family]
         if learner.bases[cell.base] is None:
-            return started(learner, self._keys(cell)[0]), 0.0
+            return self._started(cell), 0.0
         together = self._made_with(cell)
         with self._making[together[0]]:
             kept = self._kept(cell)
@@ -121,9 +122,10 @@ class BaseCache:
         assert make is not None
         made_from = []
         for cell in cells:
-            initial, training, _ = self._keys(cell)
-            samples = self._pretrain(cell.family, cell.world, cell.replicate)
-            made_from.append((started(learner, initial), samples, training))
+            _, training, _ = self._keys(cell)
+            samples = self._source.pretrain(cell.family, cell.world, cell.replicate)
+            samples = samples if learner.unveiled else veiled(samples)
+            made_from.append((self._started(cell), samples, training))
         start = time.perf_counter()
         if len(cells) == 1:
             states = [jax.device_get(make(*made_from[0]))]
@@ -145,6 +147,13 @@ class BaseCache:
                 with contextlib.suppress(OSError):  # another was quicker
                     whole.rename(place)
 
+    def _started(self, cell: Cell) -> State:
+        """What the learner begins with; the rules are told to whoever needs them."""
+        state = started(self._learners[cell.learner, cell.family], self._keys(cell)[0])
+        if KNOWN[cell.learner].needs_rules:
+            state = state._replace(rules=self._source.rules(cell.family, cell.replicate))
+        return state
+
     def _keys(self, cell: Cell) -> jax.Array:
         return keys(self._settings.seeds(cell.replicate)[0])
 
@@ -154,10 +163,11 @@ class BaseCache:
         target = self._settings.learner.target if entry.needs_target else None
         return [
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
-            self._settings.seeds(cell.replicate)[0],
+            *(self._settings.seed, *self._settings.seeds(cell.replicate)),
             *(budget.pretrain, budget.training.model_dump(), self._code),
             *(jax.__version__, optax.__version__),
-            entry.outer,
+            entry.outer and entry.outer.within(cell.family),
+            self._source.digest(cell.family),
             target_digest(target) if target is not None else None,
         ]
 

@@ -13,18 +13,20 @@ by construction.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from pydantic import Field
 
 from evidence.runtime.config import Settings
 from evidence.runtime.devices import at_once
-from kubku.halo import Kind, Learner, Sample, Samples, State
+from kubku.halo import Kind, Learner, Sample, Samples, State, Statement, withheld
 
 Learn = Callable[[State, Sample], State]
 Make = Callable[[State, Samples, jax.Array], State]
@@ -33,58 +35,64 @@ WORLDS = {"skewed": 0.85, "balanced": 0.0}
 """Probability that a stereotype is true in the world that base states are trained in."""
 
 
-def withheld(samples: Samples) -> jax.Array:
-    """Queries that no learner's base state may learn from, bool as `samples.kind`: bias traps, and
-    hallucination traps about attributes with an odd number.
-    """
-    odd = samples.query.attribute % 2 == 1
-    return (samples.kind == Kind.BIAS) | ((samples.kind == Kind.HALLUCINATION) & odd)
-
-
 def keys(seed: int) -> jax.Array:
     """Keys of a base state, key[3]: where it starts, how it is trained, on which samples."""
     own = jax.random.fold_in(jax.random.key(seed), 7)  # no split's number, see `generate`
     return jax.random.split(own, 3)
 
 
-def replaying(bases: Mapping[str, Make | None]) -> dict[str, Make | None]:
-    """The same base states, with `replay` filled by traps of the pretraining split.
-
-    They are about entities and samples of that split, none of them withheld; the key decides which.
-    """
-
-    def after(make: Make | None) -> Make:
-        def kept(state: State, samples: Samples, key: jax.Array) -> State:
-            trap = (samples.kind == Kind.HALLUCINATION) & samples.asked & ~withheld(samples)
-            chance = jax.random.uniform(jax.random.fold_in(key, 1), trap.shape)
-            wanted = state.replay.attribute.shape[0]
-            at = jax.lax.top_k(jnp.where(trap, chance, -1.0).ravel(), wanted)[1]
-            replay = jax.tree.map(lambda leaf: leaf.ravel()[at], samples.query)
-            state = state._replace(replay=replay)
-            return state if make is None else make(state, samples, key)
-
-        return kept
-
-    return {name: after(make) for name, make in bases.items()}
-
-
 class Training(Settings):
-    """How much `marginal` and `meta` weights are trained; the same for every learner.
+    """How much base states are trained; the same for every learner.
+
+    The rate rises, then stays until the loss levels: until the best loss on held-out pretraining
+    samples has improved by less than `LEVEL` over `PATIENCE` windows. Then it falls to 0 over a
+    third as many updates again.
 
     Attributes:
-      updates: Adam steps.
+      updates: Adam steps in all, at most.
       batch: samples in each.
+      window: updates between two looks at the held-out loss.
     """
 
     updates: int = Field(gt=0, le=10_000_000)
     batch: int = Field(gt=0, le=1_000_000)
+    window: int = Field(default=100, gt=0, le=1_000_000)
+
+
+LEVEL, PATIENCE = 0.01, 3
+HELD_OUT = 256
+"""Pretraining samples, at most, that no update sees and the loss is watched on."""
+
+
+class Trained(NamedTuple):
+    """How a base state was trained, as part of it.
+
+    Attributes:
+      updates: i32[], Adam steps taken; 0 if it wasn't.
+      level: bool[], whether its loss had levelled when the rate began to fall.
+    """
+
+    updates: Any
+    level: Any
+
+
+UNTRAINED = Trained(np.int32(0), np.bool_(False))
+
+
+def how_trained(state: State) -> tuple[int | None, bool | None]:
+    """Updates that a base state took, and whether its loss had levelled; None if it took none."""
+    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, Trained))
+    for part in parts:
+        if isinstance(part, Trained) and int(part.updates):
+            return int(part.updates), bool(part.level)
+    return None, None
 
 
 class Outer(NamedTuple):
     """How a learner's weights are trained: what suits one network stalls another.
 
     Attributes:
-      rate: Adam's learning rate at its height, see `_rates`.
+      rate: Adam's learning rate at its height.
       pace: how fast each weight learns a sample at first, of `meta` weights that learn that, too.
     """
 
@@ -92,10 +100,77 @@ class Outer(NamedTuple):
     pace: float = 1.0
 
 
+class Through(NamedTuple):
+    """What `meta` weights of a learner that takes gradient steps are trained through.
+
+    Attributes:
+      learn: one step at rate 1, which unlike the learner's can be differentiated backwards:
+        (state, sample) -> anything.
+      answer: (what `learn` returns, query) -> scores.
+      chunk: samples worked on side by side on a CPU.
+      factored: the pace of a weight is the product of one for its input and one for its output.
+    """
+
+    learn: Callable[[State, Sample], Any]
+    answer: Callable[[Any, Statement], jax.Array]
+    chunk: int
+    factored: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Maker:
+    """Makes a base state by training: (state, samples, key) -> state.
+
+    Attributes:
+      run: (outer, state, samples, key) -> state; one program for every `outer`.
+      outer: how it is trained.
+      prepare: what is done to the state before.
+    """
+
+    run: Callable[[Outer, State, Samples, jax.Array], State]
+    outer: Outer
+    prepare: Make = lambda state, samples, key: state
+
+    def __call__(self, state: State, samples: Samples, key: jax.Array) -> State:
+        outer = Outer(*(jnp.float32(number) for number in self.outer))
+        return self.run(outer, self.prepare(state, samples, key), samples, key)
+
+
+Bases = Mapping[str, Make | None]
+
+
+def prepared(bases: Bases, prepare: Make) -> dict[str, Make | None]:
+    """The same base states, each made from what `prepare` makes of the first state."""
+    return {
+        name: dataclasses.replace(make, prepare=prepare) if isinstance(make, Maker) else prepare
+        for name, make in bases.items()
+    }
+
+
+def trained_as(bases: Bases, outer: Outer) -> dict[str, Make | None]:
+    """The same base states by the same programs, trained otherwise."""
+    return {
+        name: dataclasses.replace(make, outer=outer) if isinstance(make, Maker) else make
+        for name, make in bases.items()
+    }
+
+
+def replay(state: State, samples: Samples, key: jax.Array) -> State:
+    """The state with `replay` filled by traps of the pretraining split.
+
+    They are about entities and samples of that split, none of them withheld; the key decides which.
+    """
+    trap = (samples.kind == Kind.HALLUCINATION) & samples.asked & ~withheld(samples)
+    chance = jax.random.uniform(jax.random.fold_in(key, 1), trap.shape)
+    wanted = state.replay.attribute.shape[0]
+    at = jax.lax.top_k(jnp.where(trap, chance, -1.0).ravel(), wanted)[1]
+    return state._replace(replay=jax.tree.map(lambda leaf: leaf.ravel()[at], samples.query))
+
+
 def of(
-    learner: Learner, training: Training, outer: Outer, learn: Learn | None = None
+    learner: Learner, training: Training, outer: Outer, through: Through | None = None
 ) -> dict[str, Make | None]:
-    """The base states of a learner whose state has `params`.
+    """The base states of a learner whose state has `params` and `trained`.
 
     `meta` of learners that take gradient steps is Meta-SGD (Li et al., 2017): MAML through one step
     with both orders of the gradient, and a rate for each weight learnt beside it.
@@ -105,27 +180,27 @@ def of(
       learner: whose base states.
       training: how much they are trained.
       outer: how.
-      learn: what `meta` is trained through, if the learner's state has `pace` and its own `learn`
-        can't be differentiated; else `learner.learn`.
+      through: what `meta` is trained through, if the learner's state has `pace` and its own `learn`
+        can't be differentiated; else its own `learn` and `answer`.
     """
-
-    def unexposed(state: State, sample: Sample) -> State:
-        return state
-
+    chunk, paced = training.batch, through is not None
+    unexposed = Through(lambda state, sample: state, learner.answer, chunk)
+    reading = Through(learner.learn, learner.answer, learner.chunk)
     return {
         "random": None,
-        "marginal": _trained(learner, unexposed, training, outer, paced=False),
-        "meta": _trained(learner, learn or learner.learn, training, outer, paced=learn is not None),
+        "marginal": Maker(_trained(unexposed, training, paced=False), outer),
+        "meta": Maker(_trained(through or reading, training, paced), outer),
     }
 
 
-def outer_loss(learner: Learner, learn: Learn, state: State, samples: Samples) -> jax.Array:
-    """Mean cross-entropy of the answers to each sample's halo after `learn`, but for what base
+def outer_loss(through: Through, state: State, samples: Samples) -> jax.Array:
+    """Mean cross-entropy of the answers to each sample's halo after learning it, but for what base
     states may not learn from, f32[].
     """
 
     def one(sample: Sample) -> jax.Array:
-        scores = jax.vmap(learner.answer, in_axes=(None, 0))(learn(state, sample), sample.query)
+        learnt = through.learn(state, sample)
+        scores = jax.vmap(through.answer, in_axes=(None, 0))(learnt, sample.query)
         right = jnp.take_along_axis(scores, sample.gold[:, None], -1)[:, 0]
         used = sample.asked & ~withheld(sample)
         return -(jnp.log(right + 1e-9) * used).sum() / jnp.maximum(used.sum(), 1)
@@ -138,20 +213,31 @@ def outer_loss(learner: Learner, learn: Learn, state: State, samples: Samples) -
 HASTE = 10.0
 
 
-def _rates(training: Training, outer: Outer) -> optax.Schedule:
-    """Adam's rate by update: a tenth of them up, then level, the last quarter down to 0. A network
-    stands for hundreds of updates where it answers nothing before it finds how to answer, so the
-    rate stays high for long.
-    """
-    rising, falling = training.updates // 10, training.updates // 4
-    return optax.join_schedules(
-        [
-            optax.linear_schedule(0.0, outer.rate, rising),
-            optax.constant_schedule(outer.rate),
-            optax.linear_schedule(outer.rate, 0.0, falling),
-        ],
-        [rising, training.updates - falling],
-    )
+class _Factors(NamedTuple):
+    """Logarithms of a kernel's paces by input and by output, over `HASTE`."""
+
+    inputs: jax.Array
+    outputs: jax.Array
+
+
+def _hastes(params: Any, pace: jax.Array, factored: bool) -> Any:
+    def leaf(weights: jax.Array) -> Any:
+        first = jnp.log(pace) / HASTE
+        if factored and weights.ndim == 2:
+            rows, columns = weights.shape
+            return _Factors(jnp.full(rows, first), jnp.zeros(columns))
+        return jnp.full_like(weights, first)
+
+    return jax.tree.map(leaf, params)
+
+
+def _paces(haste: Any) -> Any:
+    def leaf(z: Any) -> jax.Array:
+        if isinstance(z, _Factors):
+            z = z.inputs[:, None] + z.outputs
+        return jnp.exp(HASTE * z)
+
+    return jax.tree.map(leaf, haste, is_leaf=lambda z: isinstance(z, _Factors))
 
 
 class _Weights(NamedTuple):
@@ -161,46 +247,100 @@ class _Weights(NamedTuple):
     params: Any
 
 
-def _trained(learner: Learner, learn: Learn, training: Training, outer: Outer, paced: bool) -> Make:
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(_rates(training, outer)))
+class _Progress(NamedTuple):
+    """What training carries.
 
-    def with_trained(state: State, trained: _Weights) -> State:
+    Attributes:
+      weights, memory: what is trained, and Adam's moments.
+      done: updates.
+      least: the least held-out loss so far.
+      waited: windows that haven't bettered it by `LEVEL`.
+      fall: after how many updates the rate began to fall; -1 before.
+    """
+
+    weights: _Weights
+    memory: Any
+    done: jax.Array
+    least: jax.Array
+    waited: jax.Array
+    fall: jax.Array
+
+
+def rate_at(training: Training, done: jax.Array, fall: jax.Array) -> jax.Array:
+    """Adam's rate as a share of its height: a tenth of `training.updates` up, then level, then down
+    to 0 over a third as many as there were. A network stands for hundreds of updates where it
+    answers nothing before it finds how to answer, so the rate stays high for long.
+
+    Args:
+      training: how much is trained at most.
+      done: i32[], updates before this one.
+      fall: i32[], after how many the rate began to fall; -1 before.
+    """
+    rising = (done + 1) / max(training.updates // 10, 1)
+    falling = jnp.maximum(fall // 3, 1)
+    left = jnp.where(fall < 0, 1.0, (fall + falling - done) / falling)
+    return jnp.clip(jnp.minimum(rising, left), 0, 1)
+
+
+def _in_parts(chunk: int, over: Callable[[Samples], Any], samples: Samples) -> Any:
+    """The mean of what is found over samples, as many at a time as fit the cache."""
+    size = math.gcd(samples.label.shape[0], at_once(chunk))
+    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
+    return jax.tree.map(lambda leaf: leaf.mean(0), jax.lax.map(over, parts))
+
+
+def _trained(
+    through: Through, training: Training, paced: bool
+) -> Callable[[Outer, State, Samples, jax.Array], State]:
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam())
+    level_at_most = max(training.updates - training.updates // 4, 1)
+    window = min(training.window, level_at_most)
+
+    def with_trained(state: State, weights: _Weights) -> State:
         if paced:
-            pace = jax.tree.map(lambda z: jnp.exp(HASTE * z), trained.haste)
-            state = state._replace(pace=pace)
-        return state._replace(params=trained.params)
+            state = state._replace(pace=_paces(weights.haste))
+        return state._replace(params=weights.params)
 
-    def loss(trained: _Weights, state: State, samples: Samples) -> jax.Array:
-        return outer_loss(learner, learn, with_trained(state, trained), samples)
-
-    def slope(trained: _Weights, state: State, samples: Samples) -> Any:
-        """The gradient of the loss, over as many samples at a time as fit the cache: half of what
-        learning alone does where the gradient is taken through a gradient.
-        """
-        fitting = max(1, learner.chunk // 2) if paced else learner.chunk
-        size = math.gcd(training.batch, at_once(fitting))
-        parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
-        slopes = jax.lax.map(lambda part: jax.grad(loss)(trained, state, part), parts)
-        return jax.tree.map(lambda leaf: leaf.mean(0), slopes)
+    def loss(weights: _Weights, state: State, samples: Samples) -> jax.Array:
+        return outer_loss(through, with_trained(state, weights), samples)
 
     @jax.jit
-    def make(state: State, samples: Samples, key: jax.Array) -> State:
-        n = samples.label.shape[0]
+    def run(outer: Outer, state: State, samples: Samples, key: jax.Array) -> State:
+        held = max(min(HELD_OUT, (n := samples.label.shape[0]) // 8), 1)
+        watched = jax.tree.map(lambda leaf: leaf[:held], samples)
 
-        def update(carry: tuple[Any, Any], key: jax.Array):
-            trained, memory = carry
-            rows = jax.random.randint(key, (training.batch,), 0, n)
+        def update(_: jax.Array, at: _Progress) -> _Progress:
+            here = jax.random.fold_in(key, at.done)
+            rows = jax.random.randint(here, (training.batch,), held, n)
             drawn = jax.tree.map(lambda leaf: leaf[rows], samples)
-            change, memory = optimiser.update(slope(trained, state, drawn), memory)
-            return (optax.apply_updates(trained, change), memory), None
+            slope = _in_parts(
+                through.chunk, lambda part: jax.grad(loss)(at.weights, state, part), drawn
+            )
+            change, memory = optimiser.update(slope, at.memory)
+            rate = outer.rate * rate_at(training, at.done, at.fall)
+            weights = jax.tree.map(lambda w, c: w - rate * c, at.weights, change)
+            return at._replace(weights=weights, memory=memory, done=at.done + 1)
 
-        haste = None
-        if paced:
-            first = math.log(outer.pace) / HASTE
-            haste = jax.tree.map(lambda w: jnp.full_like(w, first), state.params)
-        trained = _Weights(haste, state.params)
-        start = trained, optimiser.init(trained)
-        (trained, _), _ = jax.lax.scan(update, start, jax.random.split(key, training.updates))
-        return with_trained(state, trained)
+        def advance(at: _Progress) -> _Progress:
+            """A window of updates; or all that are left, once the rate falls."""
+            rising = at.fall < 0
+            at = jax.lax.fori_loop(0, jnp.where(rising, window, at.fall // 3), update, at)
+            now = _in_parts(through.chunk, lambda part: loss(at.weights, state, part), watched)
+            better = now < (1 - LEVEL) * at.least
+            waited = jnp.where(rising, jnp.where(better, 0, at.waited + 1), at.waited)
+            ends = rising & ((waited >= PATIENCE) | (at.done + window > level_at_most))
+            least, fall = jnp.where(better, now, at.least), jnp.where(ends, at.done, at.fall)
+            return at._replace(least=least, waited=waited, fall=fall)
 
-    return make
+        haste = _hastes(state.params, jnp.asarray(outer.pace), through.factored) if paced else None
+        weights, zero = _Weights(haste, state.params), jnp.int32(0)
+        start = _Progress(
+            weights, optimiser.init(weights), zero, jnp.float32(jnp.inf), zero, zero - 1
+        )
+        end = jax.lax.while_loop(
+            lambda at: (at.fall < 0) | (at.done < at.fall + at.fall // 3), advance, start
+        )
+        trained = Trained(end.done, end.waited >= PATIENCE)
+        return with_trained(state, end.weights)._replace(trained=trained)
+
+    return run

@@ -57,9 +57,10 @@ class Found:
         after and before learning; `answers.B`, what is answered at a BKU of at most B on the
         validation split, of which `answers` is one; `frontier.ku` and `frontier.bku`, f64[T], at
         each threshold; neither of a language model, which gives no scores. `after.X` and
-        `before.X`, f32[N], the field X of `Scores`; `audit` and `seconds_exposed`, f64[]. Of the
-        first replicate: `steps.ku` and `steps.bku`, f32[len(STEPS), N]. Where there are pairs:
-        `flips`, f64[P], `signed`, f64[those that have a trap], `moved`, i32[P]. Along streams:
+        `before.X`, f32[N], the field X of `Scores`; `audit`, `carried`, `split_read` and
+        `seconds_exposed`, f64[]. Of the first replicate: `steps.ku` and `steps.bku`,
+        f32[len(STEPS), N]. Where there are pairs: `flips`, f64[P], `signed`, f64[those that have a
+        trap], `moved`, i32[P]. Along streams:
         `stream.before.X`, `stream.after.X`, f32[S, T], and `stream.lagL.X`, f32[S, T - L], for X
         `ku` and `bku` and each lag L.
       note: how it was tuned and how long it took.
@@ -95,11 +96,13 @@ def planned(
                 if (learner, name) not in learners:
                     continue
                 for base, make in learners[learner, name].bases.items():
-                    if make is not None and not family.has_rules:
+                    if make is not None and not family.trains:
                         continue  # there is nothing to make it from
                     yield Cell(name, learner, base, first, replicate)
-                    # A base state that nothing was learnt for is the same in every world.
-                    for world in others if make is not None and replicate == 0 else ():
+                    # A base state that nothing was learnt for is the same in every world, and
+                    # samples that aren't drawn are of one world.
+                    drawn = make is not None and family.has_rules
+                    for world in others if drawn and replicate == 0 else ():
                         yield Cell(name, learner, base, world, replicate)
 
 

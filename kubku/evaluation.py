@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.runtime.language_models import Model
-from kubku import measures, protocol
+from kubku import audits, measures, protocol
 from kubku.cells import Found
 from kubku.halo import Learner, Samples, State, decide
 from kubku.learners import language_model
@@ -19,6 +19,9 @@ from kubku.parts import Tuned
 from kubku.samples import Splits, rows
 from kubku.scoring import Scores, score_batch
 from kubku.tasks import Family
+
+AUDITED = 64
+"""Samples of an audit, at most."""
 
 
 class Amount(NamedTuple):
@@ -71,6 +74,8 @@ def evaluate(
         # As many as a program takes at a time, which is compiled.
         few = rows(test, slice(0, protocol.PIECE))
         found["audit"] = np.asarray(protocol.audit(learner, state, few))
+        found["carried"] = np.asarray(audits.carried(learner, state, few))
+        found["split_read"] = np.asarray(audits.split_read(learner, state, matched.threshold, few))
         if amount.sweep:
             swept = rows(test, slice(0, amount.sweep))
             found |= measures.by_steps(learner, state, matched.threshold, swept)
@@ -117,7 +122,8 @@ def ask(model: Model, family: Family, samples: Samples) -> Found:
     found: dict[str, np.ndarray] = {
         "answers": after.astype(np.int8),
         "before_answers": before.astype(np.int8),
-        "audit": np.asarray(np.nan),  # it is shown no halo that could be a wrong one
+        # It is shown no halo that could be a wrong one, keeps nothing and reads names, not codes.
+        **{name: np.asarray(np.nan) for name in ("audit", "carried", "split_read")},
         "seconds_exposed": np.asarray(seconds),
     }
     for when, answers in (("before", before), ("after", after)):

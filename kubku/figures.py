@@ -123,10 +123,12 @@ def _trade(axis: Axes, found: LearnerResults, look: Mapping[str, Any]) -> None:
     if bku is None or bku.value is None:
         return
     shown = dict(look) | {"linestyle": "none", "elinewidth": 0.7, "capsize": 0}
-    axis.errorbar(bku.value, ku.value, xerr=_arms(bku), yerr=_arms(ku), **shown)
+    at: Any = {"x": bku.value, "y": ku.value}
+    axis.errorbar(**at, xerr=_arms(bku), yerr=_arms(ku), **shown)
     if entry.frontier and 1 < len(entry.tuned) < _MANY:
         each = entry.frontier[MATCHED].by_replicate
-        axis.plot(each.BKU, each.KU, ".", color=look["color"], markersize=3)
+        each_one: Any = each.BKU, each.KU
+        axis.plot(*each_one, ".", color=look["color"], markersize=3)
 
 
 def _look(learner: str, everyone: Sequence[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -23,6 +24,10 @@ from evidence.answers import Answer
 
 FACTS = 13
 EXPOSURES = 2 * FACTS
+FRAME = (8, 8)
+"""Rows and columns of a frame."""
+DARK, LIT = 0.2, 0.8
+"""Grey of a frame's ground and of its patterns, from 0, black, to 1."""
 PER_KIND = 4
 QUERIES = 4 * PER_KIND
 BASE = 20
@@ -54,6 +59,19 @@ class Sizes(NamedTuple):
     def attributes(self) -> int:
         """Attributes in all."""
         return self.base + self.derived
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether they are those of the drawn families, so that all learners have room."""
+        return self == Sizes()
+
+
+DRAWN = Sizes()
+"""Those of all families that are drawn."""
+
+
+DRAWN = Sizes()
+"""Those of all families that are drawn."""
 
 
 State = Any  # a NamedTuple of arrays; every setting that is tuned is one of its fields
@@ -90,12 +108,16 @@ class Statement(NamedTuple):
         streams, one for each of at most STREAM samples, and one of whom nothing is ever said.
       attribute: i32 in [0, ATTRIBUTES); below BASE only, in what is stated.
       value: i32 in [0, VALUES); for a derived attribute 0 (doesn't hold) or 1 (holds).
+      frame: u8[..., *FRAME] in families that show statements instead of telling them: a grey
+        picture of attribute and value, which learners then get in their place (see `veiled`).
+        None in all others, whose programs know nothing of it.
     """
 
     template: jax.Array
     entity: jax.Array
     attribute: jax.Array
     value: jax.Array
+    frame: jax.Array | None = None
 
 
 class Sample(NamedTuple):
@@ -114,6 +136,8 @@ class Sample(NamedTuple):
       harmful: i32[QUERIES], the answer that follows the stereotype in a bias trap, else -1.
       pair: i32[], equal in two samples that differ in the protected attribute alone, else -1.
       latents: i32[BASE], every attribute's value, stated or not; for audits, no learner may use it.
+      held: bool[QUERIES], what base states may not learn from, where `veiled` hid what tells; else
+        None.
     """
 
     exposure: Statement
@@ -127,6 +151,7 @@ class Sample(NamedTuple):
     harmful: jax.Array
     pair: jax.Array
     latents: jax.Array
+    held: jax.Array | None = None
 
 
 Samples = Sample  # with a leading axis
@@ -149,6 +174,7 @@ class Learner(NamedTuple):
       chunk: samples evaluated side by side on a CPU; their states together should fit the cache.
       exposure: how it takes a sample in, as results name it: by `gradient` steps, by reading it
         into its `state`, or not at all, `none`.
+      unveiled: it is given what `veiled` hides from all others: `generator_oracle` alone.
     """
 
     init: Callable[[jax.Array], State]
@@ -158,6 +184,37 @@ class Learner(NamedTuple):
     trials: tuple[Mapping[str, float], ...] = ({},)
     chunk: int = 64
     exposure: Literal["gradient", "state", "none"] = "state"
+    unveiled: bool = False
+
+
+def withheld(samples: Samples) -> jax.Array:
+    """Queries that no learner's base state may learn from, bool as `samples.kind`: bias traps, and
+    hallucination traps about attributes with an odd number.
+    """
+    if samples.held is not None:
+        return samples.held
+    odd = samples.query.attribute % 2 == 1
+    return (samples.kind == Kind.BIAS) | ((samples.kind == Kind.HALLUCINATION) & odd)
+
+
+def veiled(samples: Samples) -> Samples:
+    """What a learner gets of samples that are shown in frames: who a frame is about, whether it
+    states or asks, and the frame; attributes, values and latents are 0. Others stay as they are.
+    """
+    if samples.exposure.frame is None:
+        return samples
+    latents: Any = np.zeros_like(samples.latents)
+    return samples._replace(
+        exposure=_hidden(samples.exposure),
+        query=_hidden(samples.query),
+        latents=latents,
+        held=withheld(samples),
+    )
+
+
+def _hidden(statement: Statement) -> Statement:
+    nothing: Any = np.zeros_like(statement.attribute)
+    return statement._replace(attribute=nothing, value=nothing)
 
 
 @jax.jit
@@ -194,22 +251,69 @@ def _codes(bits: int, distance: int) -> np.ndarray:
 ENTITY_CODE = _codes(16, distance=4) / 4
 FEATURES = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES + ATTRIBUTES * VALUES
 
+# One-hot parts of thousands of attributes and values would be millions wide. There attributes, and
+# values bound to them, are random codes of length 1, nearly at right angles to each other.
+_CODED = 128
+_BOUND = 512
 
-def features(statement: Statement) -> jax.Array:
-    """A statement as f32[..., FEATURES]: template, entity code, attribute, and (attribute, value).
 
-    All are one-hot but the entity's code. The last part binds a value to its attribute.
+@cache
+def _signs(count: int, bits: int, seed: int) -> np.ndarray:
+    """Random signs, f32[count, bits]; the first ones don't depend on how many there are."""
+    drawn = np.random.default_rng(seed).integers(0, 2, (count, bits))
+    return (2 * drawn - 1).astype(np.float32)
+
+
+def feature_count(sizes: Sizes) -> int:
+    """How wide `features` are."""
+    usual = ATTRIBUTES + ATTRIBUTES * VALUES
+    said = usual if sizes.is_usual else _CODED + _BOUND
+    return TEMPLATES + ENTITY_CODE.shape[1] + said
+
+
+def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
+    """A statement as f32[..., feature_count(sizes)]: template, entity code, attribute, and
+    (attribute, value), so that a value is bound to its attribute.
+
+    All are one-hot but the entity's code. Beyond the usual sizes attributes are codes, too, and a
+    bound value is the product of two (Plate, 1995, with products in the place of convolutions).
+    Where there is a frame, its pixels, less the ground's grey, stand where values are bound, and 0s
+    after them.
     """
-    bound = statement.attribute * VALUES + statement.value
-    return jnp.concatenate(
-        [
-            jax.nn.one_hot(statement.template, TEMPLATES),
-            jnp.asarray(ENTITY_CODE)[statement.entity],
-            jax.nn.one_hot(statement.attribute, ATTRIBUTES),
-            jax.nn.one_hot(bound, ATTRIBUTES * VALUES),
-        ],
-        axis=-1,
-    )
+    attribute, value = statement.attribute, statement.value
+    if statement.frame is not None:
+        pixels = _pixels(statement)
+        said = [jnp.zeros((*pixels.shape[:-1], ATTRIBUTES)), _filled([pixels], ATTRIBUTES * VALUES)]
+    elif sizes.is_usual:
+        said = [
+            jax.nn.one_hot(attribute, ATTRIBUTES),
+            jax.nn.one_hot(attribute * VALUES + value, ATTRIBUTES * VALUES),
+        ]
+    else:
+        code, role, filler = (
+            jnp.asarray(_signs(count, bits, seed) / bits**0.5)
+            for count, bits, seed in (
+                (sizes.attributes, _CODED, 8),
+                (sizes.attributes, _BOUND, 9),
+                (sizes.values, _BOUND, 10),
+            )
+        )
+        said = [code[attribute], role[attribute] * filler[value] * _BOUND**0.5]
+    template = jax.nn.one_hot(statement.template, TEMPLATES)
+    return jnp.concatenate([template, jnp.asarray(ENTITY_CODE)[statement.entity], *said], axis=-1)
+
+
+def _pixels(statement: Statement) -> jax.Array:
+    """A statement's frame, less the ground's grey, f32[..., pixels]."""
+    frame = jnp.asarray(statement.frame)
+    return frame.reshape(*frame.shape[:-2], -1).astype(jnp.float32) / 255 - DARK
+
+
+def _filled(parts: list[jax.Array], width: int) -> jax.Array:
+    """Parts side by side and 0 after them, f32[..., width]."""
+    joined = jnp.concatenate(parts, axis=-1)
+    blank = [(0, 0)] * (joined.ndim - 1) + [(0, width - joined.shape[-1])]
+    return jnp.pad(joined, blank)
 
 
 # Token ids: words of the templates, then attributes, values, entities.
@@ -229,23 +333,42 @@ VOCABULARY = NOUNS + ENTITIES
 TOKEN_FEATURES = NOUNS + ENTITY_CODE.shape[1]
 
 
-def tokens(statement: Statement) -> jax.Array:
+def tokens(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
     """A statement as i32[..., TOKENS]; its template decides the wording and the order."""
     wording = jnp.asarray(_WORDING)[statement.template]
     attribute, value, entity = (
         x[..., None] + offset
         for x, offset in (
             (statement.attribute, WORDS),
-            (statement.value, WORDS + ATTRIBUTES),
-            (statement.entity, NOUNS),
+            (statement.value, WORDS + sizes.attributes),
+            (statement.entity, WORDS + sizes.attributes + sizes.values),
         )
     )
     slots = [wording == _ENTITY, wording == _ATTRIBUTE, wording == _VALUE]
     return jnp.select(slots, [entity, attribute, value], wording)
 
 
-def token_features(statement: Statement) -> jax.Array:
-    """A statement's tokens as f32[..., TOKENS, TOKEN_FEATURES]: one-hot, an entity as its code."""
-    ids = tokens(statement)
-    code = jnp.concatenate([jnp.zeros((NOUNS, ENTITY_CODE.shape[1])), jnp.asarray(ENTITY_CODE)])
-    return jnp.concatenate([jax.nn.one_hot(ids, NOUNS), code[ids]], axis=-1)
+def token_features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
+    """A statement's tokens as f32[..., TOKENS, width]: one-hot, an entity as its code; beyond the
+    usual sizes an attribute and a value, too.
+
+    Where there is a frame, the entity's code and two rows of pixels at a time are the tokens.
+    """
+    if statement.frame is not None:
+        pixels = _pixels(statement)
+        strips = pixels.reshape(*pixels.shape[:-1], FRAME[0] // 2, -1)
+        strips = _filled([strips], TOKEN_FEATURES)
+        who = jnp.asarray(ENTITY_CODE)[statement.entity][..., None, :]
+        who = jnp.pad(who, [(0, 0)] * (who.ndim - 1) + [(NOUNS, 0)])
+        blank = jnp.zeros((*pixels.shape[:-1], TOKENS - 1 - strips.shape[-2], TOKEN_FEATURES))
+        return jnp.concatenate([who, strips, blank], axis=-2)
+    ids, entities = tokens(statement, sizes), jnp.asarray(ENTITY_CODE)
+    nouns = WORDS + sizes.attributes + sizes.values
+    code = jnp.concatenate([jnp.zeros((nouns, entities.shape[1])), entities])
+    if sizes.is_usual:
+        return jnp.concatenate([jax.nn.one_hot(ids, NOUNS), code[ids]], axis=-1)
+    # Words are none of the nouns, and an entity's token is past the last of them: all 0.
+    coded = _signs(nouns - WORDS, _CODED, 11) / _CODED**0.5
+    around = ((WORDS, len(entities)), (0, 0))
+    noun = jnp.asarray(np.pad(coded, around))
+    return jnp.concatenate([jax.nn.one_hot(ids, WORDS), noun[ids], code[ids]], axis=-1)

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence.runtime.files import file_digest, read_plain, target_digest, write_json
+from evidence.runtime.devices import at_once
+from evidence.runtime.files import read_plain, target_digest, write_json
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
-from kubku.halo import Learner
-from kubku.learners.registry import KNOWN, make
+from kubku.halo import Learner, Sizes
+from kubku.learners.registry import BATCH, KNOWN, make, trained_for
 from kubku.samples import Source
 from kubku.settings import Experiment
-from kubku.tasks import Family
+from kubku.tasks import FAMILIES, Family
 
 # A resumed run may add learners and families; its cells depend on neither.
 _NOT_IN_CELLS = {
@@ -27,8 +28,16 @@ _NOT_IN_CELLS = {
     "compilation_cache",
     "resume",
     "tracker",
+    "timings",
 }
-_CELL_CODE = ("protocol.py", "measures.py", "scoring.py", "samples.py", "evaluation.py")
+_CELL_CODE = (
+    "protocol.py",
+    "audits.py",
+    "measures.py",
+    "scoring.py",
+    "samples.py",
+    "evaluation.py",
+)
 """What cells are made by, beside what base states are."""
 
 
@@ -69,7 +78,7 @@ def prepared(settings: Experiment, folder: Path) -> Plan:
                 f"learner.bases: none is called {base!r}; there are {', '.join(there_are)}"
             )
     chosen = [cell for cell in possible if wanted is None or cell.base in wanted]
-    bases = BaseCache(settings, learners, source.pretrain)
+    bases = BaseCache(settings, learners, source)
     return Plan(settings, folder, source, learners, chosen, bases)
 
 
@@ -82,13 +91,32 @@ def _learners(
     made: dict[tuple[str, str], Learner] = {}
     training, target = settings.budget.training, settings.learner.target
     for name in settings.learner.names:
-        entry, shared = KNOWN[name], None
+        entry = KNOWN[name]
+        shared: dict[tuple[Sizes, bool], Learner] = {}
         for family in families.values() if not entry.asks_model else ():
             if entry.can_handle(family):
-                if shared is None or entry.of_family:
-                    shared = make(name, family, training, target=target)
-                made[name, family.name] = shared
+                of = family.sizes, family.is_shown
+                if of not in shared or entry.of_family:
+                    shared[of] = make(name, family, training, target=target)
+                made[name, family.name] = trained_for(name, shared[of], family)
     return made
+
+
+def wanting_gpu(settings: Experiment) -> dict[str, float]:
+    """The chosen learners that want a GPU where there is none, and about how many minutes of a CPU
+    core the longest of their base states take together: one of each replicate in each family.
+    """
+    if at_once(1) > 1:
+        return {}
+    training, found = settings.budget.training, {}
+    families = [FAMILIES[name] for name in settings.task.families if name in FAMILIES]
+    for name in settings.learner.names:
+        entry = KNOWN[name]
+        if entry.wants_gpu:
+            base_states = settings.budget.replicates * sum(map(entry.can_handle, families))
+            updates = training.updates * training.batch / BATCH
+            found[name] = base_states * updates * entry.milliseconds / 60_000
+    return found
 
 
 def keep_settings(plan: Plan) -> None:
@@ -104,14 +132,16 @@ def keep_settings(plan: Plan) -> None:
     own["budget"].pop("base_seeds")
     own["worlds"] = own["worlds"][:1]
     # Learners and families may be added, but not another of one name.
-    target, samples_path = settings.learner.target, settings.task.path
+    target = settings.learner.target
     for name in settings.learner.names:
         if outer := KNOWN[name].outer:
-            own[f"outer.{name}"] = list(outer)
+            for family in plan.source.families:
+                own[f"outer.{name}.{family}"] = list(outer.within(family))
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
-    if samples_path is not None:
-        own["task.path"] = file_digest(samples_path)
+    for family in plan.source.families:
+        if (digest := plan.source.digest(family)) is not None:
+            own["task.path" if settings.task.path else f"task.{family}"] = digest
     if asking(settings):
         own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
     try:

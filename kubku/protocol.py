@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.runtime.devices import at_once, fetch, over_runs, shard
-from kubku.halo import Learner, Sample, Samples, State, Statement, decide
+from kubku.halo import Learner, Sample, Samples, State, Statement, decide, veiled
 from kubku.scoring import Scores, balanced_bku, score, traps_told
 
 # Finer towards 1: what was trained to be sure is only told from what is surer there. Who is wholly
@@ -59,6 +59,9 @@ def reset_to_base(
     weights that differ from sample to sample soon outgrow the cache, and many more on a GPU.
     """
     num_samples = samples.label.shape[0]
+    if not learner.unveiled:
+        asked = None if asked is None else veiled(samples._replace(query=asked)).query
+        samples = veiled(samples)
     piece = min(at_once(PIECE), num_samples)
     block = min(at_once(learner.chunk), piece)
     expose = _exposing(learner.learn, learner.answer, block)
@@ -136,7 +139,8 @@ class Streamed(NamedTuple):
 
 def stream(learner: Learner, state: State, streams: Samples) -> Streamed:
     """Learn streams of samples, each from `state` on; leaves of `streams` are [streams, T, ...]."""
-    return _stream(learner.learn, learner.answer, at_once(learner.chunk), state, streams)
+    told = streams if learner.unveiled else veiled(streams)
+    return _stream(learner.learn, learner.answer, at_once(learner.chunk), state, told)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -47,7 +47,7 @@ def _won(results: Results) -> dict[str, dict[str, Comparison]]:
 
 
 def summary(results: Results) -> Table:
-    """KU of the foremost learners at matched BKU, and that BKU, by family; in 80 columns."""
+    """KU of the foremost learners at matched BKU, and that BKU, by family; 80 columns at most."""
     table = Table("", "from", "KU", "BKU", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, family in results.families.items():
         table.add_section()

@@ -98,6 +98,13 @@ class BaseStateResults(Record):
     audit: Number
     """Share of queries whose answer moves when the learner is shown a wrong halo: 0 is right. The
     largest of all replicates; None for a language model, which is shown none."""
+    carried: Number = None
+    """Share of queries whose answer moves when the samples come in another order: 0 is right, for
+    what came before can't matter. The largest of all replicates; None for a language model."""
+    split_read: Number = None
+    """How many more answers move, as a share, when entities get codes of the pretraining split than
+    when they get others of their own: 0 is right; more is 3 standard errors from it at least. The
+    largest of all replicates; None for a language model."""
     tuned: tuple[Tuned, ...]
     """One a replicate."""
     samples: int
@@ -125,7 +132,7 @@ class FamilyResults(Record):
     streaming: Mapping[str, Mapping[str, Streaming]]
     """By learner and base state."""
     growth: Growth | None = None
-    """Of `grownet_two_layer`; None where it wasn't asked to grow."""
+    """Of `grownet`; None where it wasn't asked to grow."""
 
 
 class Comparison(Record):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -15,7 +14,20 @@ from kubku.base_states import WORLDS, keys
 from kubku.halo import Kind, Sample, Samples
 from kubku.results import Example, KindName, Query
 from kubku.settings import Budget, Experiment
-from kubku.tasks import FAMILIES, Family, apart, generate, jsonl, say, story
+from kubku.tasks import (
+    FAMILIES,
+    Family,
+    Rules,
+    apart,
+    generate,
+    jsonl,
+    public,
+    question,
+    seats,
+    story,
+)
+from kubku.tasks.lines import Read
+from kubku.tasks.public import Wanted
 
 EXAMPLES = 6
 """Samples of a family that are shown in words."""
@@ -50,13 +62,15 @@ class Source:
       families: those that were chosen, by name.
 
     Raises:
-      ValueError: the user's file of samples can't be read; names the place.
+      ValueError: samples that aren't drawn can't be read; names the place.
     """
 
     def __init__(self, settings: Experiment) -> None:
         self._settings = settings
-        self._file = _File.of(settings.task.path) if settings.task.path is not None else None
-        own = {} if self._file is None else {self._file.family.name: self._file.family}
+        self._read = {
+            name: _read(name, settings) for name in settings.task.families if name not in FAMILIES
+        }
+        own = {name: read.family for name, read in self._read.items()}
         known = FAMILIES | own
         self.families: dict[str, Family] = {name: known[name] for name in settings.task.families}
         self._drawing = defaultdict[str, Lock](Lock)
@@ -72,7 +86,28 @@ class Source:
     def pretrain(self, family: str, world: str, replicate: int) -> Samples:
         """What the base states of a replicate are made from, as NumPy arrays."""
         with self._drawing[family], jax.default_device(self._place(family)):
-            return self._pretrain(family, world, self._settings.seeds(replicate)[0])
+            return self._pretrain(family, world, *self._settings.seeds(replicate))
+
+    def rules(self, family: str, replicate: int) -> Rules:
+        """What follows from what in all samples of a replicate.
+
+        Raises:
+          ValueError: the family has no rules.
+        """
+        return self._rules(family, self._settings.seeds(replicate)[1])
+
+    def _rules(self, family: str, generator_seed: int) -> Rules:
+        _, of_rules = self._keys(generator_seed)
+        return self.families[family].rules(of_rules)
+
+    def _keys(self, generator_seed: int) -> tuple[jax.Array, jax.Array]:
+        """Keys of a generator seed: of the samples that are asked about, of the rules."""
+        key = jax.random.key(self._settings.seed + 1000 * generator_seed)
+        return key, jax.random.fold_in(key, 8)  # no split's number, see `generate`
+
+    def digest(self, family: str) -> str | None:
+        """Of what was read; None where samples are drawn from the settings alone."""
+        return self._read[family].digest if family in self._read else None
 
     def _place(self, family: str) -> jax.Device:
         """Where a family's samples are drawn, whoever wants them: each device would compile it."""
@@ -81,48 +116,59 @@ class Source:
 
     def _draw_splits(self, family: str, generator_seed: int) -> Splits:
         budget, seed = self._settings.budget, self._settings.seed
-        if self._file is not None and not self.families[family].has_rules:
-            return self._file.splits(budget, seed)
-        return _drawn(self.families[family], budget, seed + 1000 * generator_seed)
+        if family in self._read:
+            return _of_read(self._read[family].samples, budget, seed)
+        key, _ = self._keys(generator_seed)
+        rules = self._rules(family, generator_seed)
+        return _drawn(self.families[family], rules, budget, key)
 
-    def _draw_pretrain(self, family: str, world: str, base_seed: int) -> Samples:
-        *_, key = keys(base_seed)
+    def _draw_pretrain(
+        self, family: str, world: str, base_seed: int, generator_seed: int
+    ) -> Samples:
         size = self._settings.budget.pretrain
-        return generate(self.families[family], key, size, "pretrain", skew=WORLDS[world])
+        if family in self._read:
+            heard = self._read[family].pretrain
+            assert heard is not None, "no base state is made of nothing"
+            return seats.seated(rows(heard, slice(0, size)), "pretrain")
+        *_, key = keys(base_seed)
+        rules, skew = self._rules(family, generator_seed), WORLDS[world]
+        return generate(self.families[family], key, size, "pretrain", skew=skew, rules=rules)
 
 
-def _drawn(family: Family, budget: Budget, seed: int) -> Splits:
-    key = jax.random.key(seed)
+def _drawn(family: Family, rules: Rules, budget: Budget, key: jax.Array) -> Splits:
+    draw = partial(generate, family, rules=rules)
     of_pairs, of_streams = jax.random.split(key, 2)
-    flowing = generate(family, of_streams, budget.streams * budget.length, "test")
+    flowing = draw(of_streams, budget.streams * budget.length, "test")
     shape = budget.streams, budget.length
     streams = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), flowing)
     return Splits(
-        generate(family, key, budget.validation, "validation"),
-        generate(family, key, budget.test, "test"),
-        generate(family, of_pairs, budget.pairs, "test", pairs=True),
+        draw(key, budget.validation, "validation"),
+        draw(key, budget.test, "test"),
+        draw(of_pairs, budget.pairs, "test", pairs=True),
         apart(streams),
     )
 
 
-class _File(NamedTuple):
-    """The user's samples."""
+def _read(name: str, settings: Experiment) -> Read:
+    task, budget = settings.task, settings.budget
+    if task.path is not None:
+        return jsonl.read(task.path, task.pretrain)
+    # Every second one is for tuning.
+    scored = 2 * max(budget.test, budget.validation)
+    return public.read(name, task.package, Wanted(scored, budget.pretrain, settings.seed))
 
-    family: Family
-    samples: Samples
 
-    @classmethod
-    def of(cls, path: str | Path) -> _File:
-        family, samples = jsonl.read(path)
-        return cls(family, jax.tree.map(np.asarray, samples))
-
-    def splits(self, budget: Budget, seed: int) -> Splits:
-        tuning, scored, paired = jsonl.split(self.samples)
-        # No sample twice in a stream, or it would be known already.
-        shuffled = np.random.default_rng(seed)
-        streams = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]
-        parts = tuning, scored, paired, np.stack(streams)
-        return Splits(*(rows(self.samples, part) for part in parts))
+def _of_read(samples: Samples, budget: Budget, seed: int) -> Splits:
+    tuned, scored, paired = seats.split(samples)
+    # No sample twice in a stream, or it would be known already.
+    shuffled = np.random.default_rng(seed)
+    flowing = [shuffled.permutation(scored)[: budget.length] for _ in range(budget.streams)]
+    return Splits(
+        seats.seated(rows(samples, tuned), "validation"),
+        seats.seated(rows(samples, scored), "test"),
+        seats.seated(rows(samples, paired), "test"),
+        seats.streamed(rows(samples, np.stack(flowing))),
+    )
 
 
 Rows = TypeVar("Rows")
@@ -145,7 +191,7 @@ def examples(family: Family, samples: Samples, most: int) -> list[Example]:
 def _example(family: Family, sample: Sample, row: int) -> Example:
     queries = tuple(
         Query(
-            text=say(family, rows(sample.query, q)),
+            text=question(family, sample, int(q)),
             kind=cast(KindName, Kind(int(sample.kind[q])).name.lower()),
             gold=int(sample.gold[q]),
         )

@@ -15,6 +15,7 @@ from kubku.base_states import Training
 from kubku.learners.registry import KNOWN
 from kubku.tasks import FAMILIES
 from kubku.tasks.jsonl import FROM_FILE
+from kubku.tasks.public import SETS
 
 # Samples are numbered in 32 bits, and ten million of them fill a large machine.
 Several = Annotated[int, Gt(1), Le(10_000_000)]
@@ -76,21 +77,34 @@ class LearnerSettings(Settings):
 
 
 class TaskSettings(Settings):
-    """Which families; `path` is the user's samples in JSONL, for the name `jsonl`."""
+    """Which families.
+
+    Attributes:
+      families: by name: drawn ones, public sets, `jsonl`.
+      path: for `jsonl`, the user's samples.
+      pretrain: for `jsonl`, others that base states are made from.
+      package: for a public set, the folder of the package that ships it, if it isn't installed.
+    """
 
     families: tuple[str, ...] = Field(min_length=1)
     path: str | None = None
+    pretrain: str | None = None
+    package: str | None = None
 
     @model_validator(mode="after")
     def _known(self) -> TaskSettings:
+        there_are = (*FAMILIES, *SETS, FROM_FILE)
         for name in self.families:
-            if name not in (*FAMILIES, FROM_FILE):
+            if name not in there_are:
                 raise ValueError(
-                    f"task.families: no family is called {name!r}; there are "
-                    f"{', '.join((*FAMILIES, FROM_FILE))}"
+                    f"task.families: no family is called {name!r}; there are {', '.join(there_are)}"
                 )
         if (FROM_FILE in self.families) != (self.path is not None):
             raise ValueError("task.path: task=jsonl needs it, and nothing else has it")
+        if self.pretrain is not None and self.path is None:
+            raise ValueError("task.pretrain: it is for task=jsonl alone")
+        if self.package is not None and not set(self.families) & set(SETS):
+            raise ValueError(f"task.package: it is for {', '.join(SETS)} alone")
         return self
 
 
@@ -106,6 +120,7 @@ class Experiment(Settings):
     seed: Annotated[int, Ge(0), Le(2**31 - 1)]
     cache: str
     tracker: Tracker = "none"
+    timings: bool = False
     compilation_cache: bool | str = True
     resume: str | None = None
 

@@ -30,6 +30,7 @@ from kubku.cells import NO_BASE, Cell, Found
 from kubku.evaluation import Amount
 from kubku.export import write_dataset
 from kubku.grownet.history import growth_history
+from kubku.halo import veiled
 from kubku.learners.registry import KNOWN
 from kubku.parts import Growth
 from kubku.plan import Plan, asking, keep_settings, prepared
@@ -188,7 +189,7 @@ def _ask_model(plan: Plan) -> None:
     with open_model(plan.settings.llm) as model:
         assert model is not None, "settings without a model are refused"
         for name in names:
-            for family in plan.source.families.values():
+            for family in filter(KNOWN[name].can_handle, plan.source.families.values()):
                 path = plan.folder / _model_cell(family.name, name).path
                 if not cells.is_kept(path):
                     test = plan.source.splits(family.name, 0).test
@@ -213,7 +214,9 @@ def _grow(plan: Plan, cell: Cell) -> None:
     initial, training, _ = keys(plan.settings.seeds(cell.replicate)[0])
     heard = plan.source.pretrain(cell.family, cell.world, cell.replicate)
     whole = heard.label.shape[0] // HISTORY * HISTORY
-    first = samples.rows(heard, slice(0, whole))
+    if not whole:
+        return
+    first = veiled(samples.rows(heard, slice(0, whole)))
     history, _ = growth_history(learner, started(learner, initial), first, training, HISTORY)
     points = len(history.samples)
     samples_heard, neurons, slots = (
@@ -234,6 +237,8 @@ def _grown(path: Path) -> Growth | None:
 def _export(source: Source, folder: Path) -> list[Path]:
     written: dict[str, dict[str, Path]] = {"test": {}, "pairs": {}}
     for name, family in source.families.items():
+        if family.is_shown:
+            continue  # in words its samples are those of another family
         splits = source.splits(name, 0)
         for split, of_split in (("test", splits.test), ("pairs", splits.pairs)):
             path = folder / "samples" / f"{name}.{split}.jsonl"
@@ -294,8 +299,8 @@ def _arms(plan: Plan) -> list[Arm]:
         of_world = found.setdefault(cell[:3], {world: [] for world in plan.settings.worlds})
         of_world[cell.world].append(cells.load(plan.folder / cell.path))
     for name in asking(plan.settings):
-        for family in plan.source.families:
-            cell = _model_cell(family, name)
+        for family in filter(KNOWN[name].can_handle, plan.source.families.values()):
+            cell = _model_cell(family.name, name)
             found[cell[:3]] = {first: [cells.load(plan.folder / cell.path)]}
     return [
         Arm(*of, worlds[first], {world: worlds.get(world, []) for world in others})

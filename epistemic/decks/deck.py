@@ -17,6 +17,7 @@ from epistemic.decks.wording import Wording
 from epistemic.domain import Domain
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import TYPE, Graph
+from evidence.runtime import timings
 from evidence.runtime.config import Settings
 
 
@@ -87,6 +88,7 @@ def _classes_to_spare(domain: Domain) -> np.ndarray:
     return spared & ~np.isin(triples[:, 0], kept)
 
 
+@timings.part("cards")
 def make_cards(domain: Domain, settings: CardSettings) -> Deck:
     """Draw a deck: `per_type` cards of each label, spread evenly over the sorts of contradiction
     that the graph allows, and `needs_graph` of each label that only the graph settles.

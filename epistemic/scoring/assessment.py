@@ -33,6 +33,7 @@ from epistemic.scoring.thesis import Thesis, conditions, is_ideal
 from epistemic.systems import role_of
 from epistemic.usage import Usage
 from evidence import Measurement, Ruling, rule
+from evidence.runtime import timings
 
 
 class _Deck(NamedTuple):
@@ -68,6 +69,7 @@ class _Deck(NamedTuple):
         return _Deck(label, subject, len(subjects), member, kinds, predicates, groups)
 
 
+@timings.part("assessment")
 def assess(cards: Sequence[Card], answers: Mapping[str, Rows], thesis: Thesis, seed: int) -> Scored:
     """Score systems that answered the same cards, compare them, and judge the thesis.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from evidence.runtime import timings
 from evidence.runtime.config import settings_folder
 from evidence.runtime.errors import INTERRUPTED, JobFailed, Known, errors_in_a_line
 from evidence.runtime.hints import hydra_errors_explained, leaves
@@ -118,7 +119,9 @@ def _run_job(config: DictConfig, command: _Command) -> None:
         plain = dict(leaves(OmegaConf.to_container(config, resolve=True)))
         known = Known(plain, frozenset(given()), folder, go_on)
         with errors_in_a_line(known, traces=command.traces):
-            command.run(config, folder, Console())
+            console = Console()
+            with timings.counting(config.get("timings", False), console):
+                command.run(config, folder, console)
         nothing = frozenset({".hydra"})
     except SystemExit as end:
         if end.code == INTERRUPTED:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
@@ -162,7 +162,19 @@ def append_jsonl(path: str | Path, record: Mapping[str, object]) -> None:
 
 
 def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
-    """The records of a JSONL file.
+    """The records of a JSONL file; see `numbered_jsonl`."""
+    return (record for _, record in numbered_jsonl(path, required))
+
+
+class Numbered(NamedTuple):
+    """A record of a file and the number of its line, from 1."""
+
+    number: int
+    record: dict[str, Any]
+
+
+def numbered_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[Numbered]:
+    """The records of a JSONL file; empty lines are passed over.
 
     Raises:
       ValueError: a line is not a JSON object or lacks a required field; names file, line, field.
@@ -187,7 +199,7 @@ def read_jsonl(path: str | Path, required: tuple[str, ...] = ()) -> Iterator[dic
             for field in required:
                 if field not in record:
                     raise ValueError(f"{path}, line {number}: the field {field!r} is missing")
-            yield record
+            yield Numbered(number, record)
 
 
 def read_plain(path: str | Path) -> dict[str, Any]:

@@ -9,18 +9,18 @@ import jax.numpy as jnp
 from jax import Array
 
 from kubku.grownet.ensemble import in_order
-from kubku.grownet.two_layer import TwoLayerState
-from kubku.grownet.vote import VoteState
+from kubku.grownet.learner import GrowNetState
+from kubku.grownet.readers import SLOTS
 from kubku.halo import Learner, Samples
 
 
 class History(NamedTuple):
-    """How a base state grew; T points in time, and the axes of the state's layers after it.
+    """How a base state grew; T points in time, one number a question.
 
     Attributes:
       samples: i32[T], samples of the pretraining split heard so far.
-      neurons: i32[T, ...], neurons in use.
-      slots: i32[T, ...], slots that exist in them.
+      neurons: i32[T, M], neurons of its readers.
+      slots: i32[T, M], slots that exist in them.
     """
 
     samples: Array
@@ -30,11 +30,11 @@ class History(NamedTuple):
 
 def growth_history(
     learner: Learner,
-    state: VoteState | TwoLayerState,
+    state: GrowNetState,
     samples: Samples,
     key: Array | None,
     parts: int,
-) -> tuple[History, VoteState | TwoLayerState]:
+) -> tuple[History, GrowNetState]:
     """Make the base state `grown` in instalments, and count what has grown before and after each.
 
     Most grows at once, so the first part is cut finer: after 1, 2, 4, 8 samples and so on.
@@ -64,7 +64,7 @@ def growth_history(
         now = (jnp.arange(size) >= start - first) & (jnp.arange(size) < end - first)
         if end > start:
             state = grow(state, part._replace(asked=part.asked & now[:, None]), None)
-        layer = state.layer if isinstance(state, VoteState) else state.readers
-        counts.append((layer.active, layer.neurons.used.sum(-1)))
+        slots = state.readers.used.astype(jnp.int32)
+        counts.append((jnp.maximum(1, -(-slots // SLOTS)).sum(-1), slots.sum(-1)))
     neurons, used = zip(*counts, strict=True)
     return History(jnp.array(heard), jnp.stack(neurons), jnp.stack(used)), state

@@ -102,13 +102,38 @@ def windows(
 
 def empty(rule: RegionRule) -> Region:
     """A region that has seen nothing."""
-    size = rule.shape[0] * rule.shape[1]
-    pixel = slots.empty(_PIXEL)
     return Region(
-        pixels=jax.tree.map(lambda x: jnp.broadcast_to(x, (size, *x.shape)), pixel),
+        pixels=retina(rule.shape[0] * rule.shape[1]),
         layer=growth.empty(rule.layer),
         output=jnp.zeros(rule.shape),
     )
+
+
+def retina(size: int) -> Neuron:
+    """So many pixels that have seen nothing, of one slot each."""
+    pixel = slots.empty(_PIXEL)
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (size, *x.shape)), pixel)
+
+
+def sense(
+    pixels: Neuron,
+    values: Array,
+    modulation: Array | float,
+    margin: Array | float,
+    homeostasis: Array | float = slots.HOMEOSTASIS,
+) -> tuple[Neuron, Array]:
+    """The pixels hear their values, f32[N]; what they become, and bool[N], who fires downstream."""
+
+    def one(pixel: Neuron, value: Array) -> tuple[Neuron, Array]:
+        choice = slots.choose(pixel, value[None], _PIXEL)
+        return slots.imprint(
+            *(pixel, choice, value, value[None], _PIXEL, modulation),
+            margin=margin,
+            homeostasis=homeostasis,
+        )
+
+    pixels, fired = jax.vmap(one)(pixels, values)
+    return pixels, fired & (values != 0)
 
 
 def tick(
@@ -120,14 +145,7 @@ def tick(
       The region a tick later, and bool[rows, columns], the pixels that fired downstream.
     """
     values = rule.gain * image.reshape(-1)
-
-    def sense(pixel: Neuron, value: Array) -> tuple[Neuron, Array]:
-        choice = slots.choose(pixel, value[None], _PIXEL)
-        margin = rule.imprint
-        return slots.imprint(pixel, choice, value, value[None], _PIXEL, modulation, margin=margin)
-
-    pixels, fired = jax.vmap(sense)(region.pixels, values)
-    fired &= values != 0
+    pixels, fired = sense(region.pixels, values, modulation, rule.imprint)
     reaches = jnp.asarray(windows(rule.shape, rule.kernel, rule.stride, rule.padding))
 
     def deliver(layer: Layer, event: tuple[Array, Array, Array]):

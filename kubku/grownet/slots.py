@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 # Constants of the reference, hard-coded there as well.
@@ -166,7 +167,8 @@ def imprint(
     rule: SlotRule,
     modulation: Array | float,
     heard: Array | bool = True,
-    margin: float = IMPRINT,
+    margin: Array | float = IMPRINT,
+    homeostasis: Array | float = HOMEOSTASIS,
 ) -> tuple[Neuron, Array]:
     """Learn from one event: reinforce the chosen slot, adapt its threshold, decide whether to fire.
 
@@ -179,6 +181,7 @@ def imprint(
       modulation: factor on the strength that this event adds.
       heard: bool[]; False leaves the neuron as it was, silent.
       margin: a new slot's threshold stands this fraction above its first input.
+      homeostasis: threshold change per unit of excess firing rate.
 
     Returns:
       The memory after it, and bool[], whether the neuron fires.
@@ -192,7 +195,7 @@ def imprint(
     theta = jnp.where(learns & (hits == 0), jnp.abs(value) * (1.0 + margin), theta)
     fired = heard & ((jnp.abs(value) > theta) | (strength > theta))
     ema = jnp.where(learns, (1.0 - EMA_RATE) * ema + EMA_RATE * fired, ema)
-    theta = jnp.where(learns, theta + HOMEOSTASIS * (ema - TARGET_RATE), theta)
+    theta = jnp.where(learns, theta + homeostasis * (ema - TARGET_RATE), theta)
 
     key = neuron.key
     if rule.spatial:
@@ -207,6 +210,16 @@ def imprint(
         hits=neuron.hits.at[slot].add(grows),
     )
     return learned, fired
+
+
+def strengths() -> np.ndarray:
+    """A slot's strength by its hits at modulation 1, f32[256]; the last holds for all after."""
+    found = [0.0]
+    while len(found) < 256:
+        x = found[-1] + STEP
+        t = np.clip((1.0 - x) / SOFT, 0.0, 1.0)
+        found.append(1.0 - SOFT * t**3 * (10 - 15 * t + 6 * t**2) if x > 1.0 - SOFT else x)
+    return np.array(found, np.float32)
 
 
 def soft_clamp(x: Array) -> Array:

@@ -12,10 +12,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from kubku.halo import EXPOSURES, FEATURES, Learner, Sample, Statement, features
+from kubku.base_states import UNTRAINED, Trained
+from kubku.halo import DRAWN, EXPOSURES, Learner, Sample, Sizes, Statement, feature_count, features
 from kubku.learners.gradient import block
-
-ITEM = FEATURES + 3
 
 
 class ContextState(NamedTuple):
@@ -24,10 +23,12 @@ class ContextState(NamedTuple):
     Attributes:
       params: the network's weights.
       memory: what the network makes of the items read so far.
+      trained: how, see `Trained`.
     """
 
     params: Any
     memory: Any
+    trained: Trained = UNTRAINED
 
 
 class GRUReader(nn.Module):
@@ -94,26 +95,30 @@ class TransformerReader(nn.Module):
         return self.head(self.norm(x[0]))
 
 
-def context_learner(network: nn.Module, chunk: int) -> Learner:
-    """A learner that reads with `network`, which has the methods blank, read and ask."""
+def context_learner(network: nn.Module, chunk: int, sizes: Sizes = DRAWN) -> Learner:
+    """A learner that reads with `network`, which has the methods blank, read and ask, statements of
+    a family of these sizes.
+    """
+    item = feature_count(sizes) + 3
 
     def init(key: jax.Array) -> ContextState:
         memory = network.blank()
 
         def everything(module: Any) -> jax.Array:
-            read = module.read(memory, jnp.zeros((EXPOSURES, ITEM)), jnp.ones(EXPOSURES, bool))
-            return module.ask(read, jnp.zeros(ITEM))
+            read = module.read(memory, jnp.zeros((EXPOSURES, item)), jnp.ones(EXPOSURES, bool))
+            return module.ask(read, jnp.zeros(item))
 
         return ContextState(nn.init(everything, network)(key), memory)
 
     def learn(state: ContextState, sample: Sample) -> ContextState:
-        items = jnp.concatenate([features(sample.exposure), jax.nn.one_hot(sample.label, 3)], -1)
+        said = features(sample.exposure, sizes)
+        items = jnp.concatenate([said, jax.nn.one_hot(sample.label, 3)], -1)
         memory = network.apply(state.params, state.memory, items, sample.shown, method="read")
         return state._replace(memory=memory)
 
     def answer(state: ContextState, query: Statement) -> jax.Array:
-        item = jnp.concatenate([features(query), jnp.zeros(3)])
-        logits: Any = network.apply(state.params, state.memory, item, method="ask")
+        asked = jnp.concatenate([features(query, sizes), jnp.zeros(3)])
+        logits: Any = network.apply(state.params, state.memory, asked, method="ask")
         return jax.nn.softmax(logits)
 
     return Learner(init, learn, answer, {"random": None}, ({},), chunk)

@@ -8,8 +8,18 @@ import jax
 import jax.numpy as jnp
 
 from evidence.answers import Answer
-from kubku.halo import ATTRIBUTES, BASE, VALUES, Learner, Sample, Samples, State, Statement
-from kubku.tasks.family import UNKNOWN, YES, Family
+from kubku.halo import (
+    BASE,
+    DRAWN,
+    VALUES,
+    Learner,
+    Sample,
+    Samples,
+    Sizes,
+    State,
+    Statement,
+)
+from kubku.tasks.family import UNKNOWN, YES, Family, Rules
 
 BASES = {"none": None}
 
@@ -45,7 +55,7 @@ def random_answers() -> Learner:
         return jax.random.fold_in(key, (told * jnp.arange(1, told.shape[0] + 1)).sum())
 
     def answer(key: jax.Array, query: Statement) -> jax.Array:
-        for part in query:
+        for part in query[:4]:
             key = jax.random.fold_in(key, part)
         return jax.nn.one_hot(jax.random.randint(key, (), 0, 3), 3)
 
@@ -53,42 +63,40 @@ def random_answers() -> Learner:
 
 
 class Ledger(NamedTuple):
-    """What was said about one entity, and which questions that settles.
+    """What was said about one entity, and what follows from it.
 
     Attributes:
+      rules: those that hold. A study gives each replicate its own.
       entity: i32[], -1 before anything was said.
-      judged: i32[ATTRIBUTES, VALUES], an Answer to 'is attribute a value v?'.
+      values: i32[BASE], what was said; -1 where nothing was.
     """
 
+    rules: Rules
     entity: jax.Array
-    judged: jax.Array
+    values: jax.Array
 
 
-def ledger(judge) -> Learner:
-    """Writes down what is said of whoever the first fact is about, and answers by `judge(values,
-    stated)`; UNKNOWN about anybody else.
+def generator_oracle(family: Family) -> Learner:
+    """Knows the rules, writes down what is said of whoever the first fact is about, and reasons
+    from that; UNKNOWN about anybody else: KU 2, BKU 0.
     """
 
     def init(key: jax.Array) -> Ledger:
-        return Ledger(jnp.array(-1), jnp.full((ATTRIBUTES, VALUES), UNKNOWN))
+        return Ledger(family.rules(jax.random.key(0)), jnp.array(-1), jnp.full(BASE, -1))
 
     def learn(state: Ledger, sample: Sample) -> Ledger:
         is_fact = (sample.label == YES) & sample.shown
         is_fact &= sample.exposure.entity == sample.exposure.entity[0]
         fact = jnp.where(is_fact, sample.exposure.value, -1)
         values = jnp.full(BASE, -1).at[sample.exposure.attribute].max(fact)
-        return Ledger(sample.exposure.entity[0], judge(jnp.maximum(values, 0), values >= 0))
+        return state._replace(entity=sample.exposure.entity[0], values=values)
 
     def answer(state: Ledger, query: Statement) -> jax.Array:
-        judged = state.judged[query.attribute, query.value]
-        return jax.nn.one_hot(jnp.where(query.entity == state.entity, judged, UNKNOWN), 3)
+        judged = family.judge(state.rules, jnp.maximum(state.values, 0), state.values >= 0)
+        known = judged[query.attribute, query.value]
+        return jax.nn.one_hot(jnp.where(query.entity == state.entity, known, UNKNOWN), 3)
 
-    return Learner(init, learn, answer, BASES)
-
-
-def generator_oracle(family: Family) -> Learner:
-    """Knows the family's rules and reasons from the facts it was told: KU 2, BKU 0."""
-    return ledger(family.judge)
+    return Learner(init, learn, answer, BASES, unveiled=True)
 
 
 class Neighbours(NamedTuple):
@@ -121,17 +129,17 @@ def nearest_neighbour(exposures: int) -> Learner:
     return Learner(init, learn, answer, BASES)
 
 
-def forced_choice() -> Learner:
+def forced_choice(sizes: Sizes = DRAWN) -> Learner:
     """YES or NO, whichever `question_only` saw oftener: how well a question tells them apart."""
 
     def answer(counts: jax.Array, query: Statement) -> jax.Array:
         given = counts[query.attribute, query.value].at[UNKNOWN].set(-1)
         return jax.nn.one_hot(jnp.argmax(given), 3)
 
-    return question_only()._replace(answer=answer)
+    return question_only(sizes)._replace(answer=answer)
 
 
-def question_only() -> Learner:
+def question_only(sizes: Sizes = DRAWN) -> Learner:
     """Gives each question the answer that it oftenest had in the pretraining split, whatever the
     sample: how much the form of the questions gives away. It alone learns from withheld ones, too.
     """
@@ -145,7 +153,7 @@ def question_only() -> Learner:
         return given / given.sum()
 
     return Learner(
-        lambda key: jnp.zeros((ATTRIBUTES, VALUES, 3)),
+        lambda key: jnp.zeros((sizes.attributes, sizes.values, 3)),
         lambda counts, sample: counts,
         answer,
         {"fitted": jax.jit(fitted)},

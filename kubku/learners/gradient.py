@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from evidence.answers import Answer
+from kubku.base_states import UNTRAINED, Through, Trained
 from kubku.halo import ATTRIBUTES, ENTITY_CODE, TEMPLATES, VALUES, Learner, Sample, Statement
 
 _BOUND_AT = TEMPLATES + ENTITY_CODE.shape[1] + ATTRIBUTES
@@ -38,6 +39,7 @@ class GradientState(NamedTuple):
       steps: i32[], gradient steps taken on a sample (the protocol's K).
       replay: Statement of i32[R], items of other samples that every sample is learnt along with,
         as UNKNOWN; None but in the arms that are named for it.
+      trained: how the base state was, see `Trained`.
     """
 
     params: Any
@@ -45,6 +47,7 @@ class GradientState(NamedTuple):
     rate: jax.Array
     steps: jax.Array
     replay: Statement | None = None
+    trained: Trained = UNTRAINED
 
 
 class MLP(nn.Module):
@@ -60,18 +63,24 @@ class MLP(nn.Module):
 
 
 class CNN(nn.Module):
-    """Convolutions over the place a statement speaks of, then what it says beside."""
+    """Convolutions over the place a statement speaks of, or its frame, then what it says beside.
+
+    Attributes:
+      canvas: (rows, columns) of either.
+      depth: numbers at each: of every value one, or a grey alone.
+    """
 
     canvas: tuple[int, int]
+    depth: int = VALUES
     channels: int = 32
     width: int = 64
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         rows, columns = self.canvas
-        # The value drawn at its place, [..., rows, columns, VALUES]; blank where it has none.
-        drawn = x[..., _BOUND_AT : _BOUND_AT + rows * columns * VALUES]
-        image = drawn.reshape(*x.shape[:-1], rows, columns, VALUES)
+        # The value drawn at its place, [..., rows, columns, depth]; blank where it has none.
+        drawn = x[..., _BOUND_AT : _BOUND_AT + rows * columns * self.depth]
+        image = drawn.reshape(*x.shape[:-1], rows, columns, self.depth)
         for _ in range(2):
             image = nn.relu(nn.Dense(self.channels)(neighbourhoods(image)))
         flat = image.reshape(*image.shape[:-3], -1)
@@ -131,6 +140,16 @@ def block(
     return x + nn.Dense(width)(hidden)
 
 
+def exposed_to(sample: Sample, replay: Statement | None) -> tuple[Statement, jax.Array, jax.Array]:
+    """A sample's items and those replayed, their labels, and which of them count."""
+    items, label, shown = sample.exposure, sample.label, sample.shown
+    if replay is not None:
+        items = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), items, replay)
+        label = jnp.concatenate([label, jnp.full_like(replay.attribute, int(Answer.UNKNOWN))])
+        shown = jnp.concatenate([shown, jnp.ones_like(replay.attribute, bool)])
+    return items, label, shown
+
+
 def exposure_loss(
     network: nn.Module,
     encode: Callable[[Statement], jax.Array],
@@ -138,11 +157,7 @@ def exposure_loss(
     sample: Sample,
 ) -> Callable[[Any], jax.Array]:
     """Mean cross-entropy of a sample's items and those replayed, as a function of the weights."""
-    items, label, shown = sample.exposure, sample.label, sample.shown
-    if replay is not None:
-        items = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), items, replay)
-        label = jnp.concatenate([label, jnp.full_like(replay.attribute, int(Answer.UNKNOWN))])
-        shown = jnp.concatenate([shown, jnp.ones_like(replay.attribute, bool)])
+    items, label, shown = exposed_to(sample, replay)
     inputs = encode(items)
 
     def loss(params: Any) -> jax.Array:
@@ -154,9 +169,9 @@ def exposure_loss(
 
 
 def one_step(
-    network: nn.Module, encode: Callable[[Statement], jax.Array]
-) -> Callable[[GradientState, Sample], GradientState]:
-    """`learn` of a gradient learner by SGD with one step at rate 1, and nothing else.
+    network: nn.Module, encode: Callable[[Statement], jax.Array], chunk: int = 4
+) -> Through:
+    """`learn` of a gradient learner by SGD with one step at rate 1, and nothing else, and `answer`.
 
     Unlike `learn`, whose number of steps is a traced number, it can be differentiated backwards.
     """
@@ -166,7 +181,71 @@ def one_step(
         moved = jax.tree.map(lambda w, p, g: w - p * g, state.params, state.pace, slope)
         return state._replace(params=moved)
 
-    return learn
+    def answer(state: GradientState, query: Statement) -> jax.Array:
+        return jax.nn.softmax(network.apply(state.params, encode(query)[None])[0])
+
+    return Through(learn, answer, chunk)
+
+
+class Step(NamedTuple):
+    """What one step of gradient descent did to an `MLP`, not yet added to its weights.
+
+    Attributes:
+      params: the weights before it, by layer.
+      paces: by layer: of a kernel's inputs, of its outputs, of the bias.
+      inputs: what each layer was given for each item, f32[T, inputs].
+      slopes: the loss's derivative by what each layer gave before its relu, f32[T, outputs].
+    """
+
+    params: list[Any]
+    paces: list[tuple[jax.Array, jax.Array, jax.Array]]
+    inputs: list[jax.Array]
+    slopes: list[jax.Array]
+
+
+def one_step_of_mlp(encode: Callable[[Statement], jax.Array], chunk: int = 64) -> Through:
+    """The same as `one_step` of an `MLP` whose paces are factored, in a fraction of the time.
+
+    A kernel moves by the sum over items of input times slope, so that what it makes of h after the
+    step is h W - sum over items of (h . input) slope (the dual form of gradient descent, Irie et
+    al., 2022). No sample has weights of its own, and all samples share the products with W.
+    """
+
+    def learn(state: GradientState, sample: Sample) -> Step:
+        items, label, shown = exposed_to(sample, state.replay)
+        layers = _layers(state.params)
+        inputs, x = [], encode(items)
+        for layer in layers:
+            inputs.append(x)
+            x = nn.relu(logits := x @ layer["kernel"] + layer["bias"])
+        counts = shown[:, None] / jnp.maximum(shown.sum(), 1)
+        slope = (nn.softmax(logits) - jax.nn.one_hot(label, 3)) * counts
+        slopes = [slope]
+        for layer, x in zip(layers[:0:-1], inputs[:0:-1], strict=True):
+            slopes.insert(0, slope := (slope @ layer["kernel"].T) * (x > 0))
+        paces = [_factors(pace) for pace in _layers(state.pace)]
+        return Step(layers, paces, inputs, slopes)
+
+    def answer(step: Step, query: Statement) -> jax.Array:
+        x = encode(query)
+        for layer, (of_input, of_output, of_bias), items, slopes in zip(*step, strict=True):
+            moved = of_output * ((items @ (of_input * x)) @ slopes) + of_bias * slopes.sum(0)
+            x = nn.relu(logits := x @ layer["kernel"] + layer["bias"] - moved)
+        return nn.softmax(logits)
+
+    return Through(learn, answer, chunk, factored=True)
+
+
+def _layers(params: Any) -> list[Any]:
+    """Those of an `MLP` in order."""
+    of = params["params"]
+    return [of[f"Dense_{number}"] for number in range(len(of))]
+
+
+def _factors(pace: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of a kernel's paces, which are a product of one for each input and one for each output."""
+    kernel = pace["kernel"]
+    return kernel[:, 0], kernel[0] / kernel[0, 0], pace["bias"]
 
 
 def adam(
@@ -211,7 +290,7 @@ def gradient_learner(
     """
 
     def init(key: jax.Array) -> GradientState:
-        blank = Statement(*[jnp.zeros((), jnp.int32)] * 4)
+        blank = Statement(*[jnp.zeros((), jnp.int32)] * 4)  # a frame is as wide
         params = network.init(key, encode(blank)[None])
         pace = jax.tree.map(jnp.ones_like, params)
         state = GradientState(params, pace, jnp.float32(0.3), jnp.int32(8))

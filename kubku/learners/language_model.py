@@ -10,8 +10,8 @@ import numpy as np
 from evidence import answers
 from evidence.answers import Answer
 from evidence.runtime.language_models import Model
-from kubku.halo import Samples, Statement
-from kubku.tasks import Family, say, story
+from kubku.halo import Samples
+from kubku.tasks import Family, question, story
 
 _ASK = (
     "Answer with one word: YES, NO or UNKNOWN. Say UNKNOWN unless what you were told settles it.\n"
@@ -25,8 +25,8 @@ def prompts(family: Family, samples: Samples, shown: bool) -> list[list[str]]:
     for i in range(samples.label.shape[0]):
         sample = _row(samples, i)
         told = f"You were told: {story(family, sample)}\n" if shown else ""
-        queries = [Statement(*(np.asarray(p)[q] for p in sample.query)) for q in _asked(sample)]
-        found.append([_ASK.format(told=told, question=say(family, query)) for query in queries])
+        asked = [question(family, sample, q) for q in _asked(sample).tolist()]
+        found.append([_ASK.format(told=told, question=query) for query in asked])
     return found
 
 

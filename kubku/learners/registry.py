@@ -14,22 +14,59 @@ from typing import Any, Literal
 from flax import linen as nn
 
 from kubku import base_states
-from kubku.base_states import Outer, Training
+from kubku.base_states import Outer, Through, Training
+from kubku.grownet.eye import Switches
+from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer
-from kubku.grownet.vote import grownet_vote
-from kubku.halo import EXPOSURES, FACTS, Learner, features, token_features
+from kubku.halo import (
+    BASE,
+    DERIVED,
+    EXPOSURES,
+    FACTS,
+    FRAME,
+    VALUES,
+    Learner,
+    Sizes,
+    features,
+    token_features,
+)
 from kubku.learners import controls, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
-from kubku.learners.gradient import CNN, GRU, MLP, Transformer, gradient_learner, one_step
-from kubku.outer import OUTER
+from kubku.learners.fast_weights import fast_weights
+from kubku.learners.gradient import (
+    CNN,
+    GRU,
+    MLP,
+    Transformer,
+    gradient_learner,
+    one_step,
+    one_step_of_mlp,
+)
+from kubku.learners.holographic import holographic
+from kubku.learners.hopfield import hopfield
+from kubku.learners.patterns import by_nearest_pattern
+from kubku.learners.rank_one import rank_one
+from kubku.outer import OUTER, Searched
 from kubku.tasks import Family
 
 Group = Literal[
-    "gradient", "reader", "grownet", "replaying", "ablation", "control", "own", "language model"
+    "gradient",
+    "reader",
+    "memory",
+    "grownet",
+    "replaying",
+    "ablation",
+    "control",
+    "own",
+    "language model",
 ]
 Make = Callable[[Family, Training, Outer | None], Learner]
+
+BATCH = 16
+"""Samples of an update for which `Entry.milliseconds` was measured."""
+WANTS_GPU = 8.0
+"""Milliseconds of an update beyond which ten replicates take a CPU hours."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +77,14 @@ class Entry:
       group: what kind it is, for legends and tables.
       make: (family, how much its base states are trained, how) -> Learner; how: None for
         `outer`'s. None for what isn't made of these.
-      outer: how its base states are trained, if it is a network.
-      spatial: it needs a family whose attributes lie in space.
-      needs_rules: it needs a family whose rules are known.
+      outer: how its base states are trained, if a network is.
+      milliseconds: that an update of its base state `meta` on `BATCH` samples takes a CPU core; 0
+        where nothing is trained.
+      spatial: it needs a family whose attributes lie in space, or that shows frames.
+      shown: it needs a family that shows frames; told: one that doesn't.
+      needs_rules: it needs a family whose rules are known, and finds those of its replicate in its
+        state's `rules`.
+      usual: it has room for attributes and values of the usual `Sizes` alone.
       of_family: it is another program for each family.
       slow: it is asked `budget.slow` samples.
       grows: its base state `grown` is counted while it grows, for the picture.
@@ -54,9 +96,13 @@ class Entry:
 
     group: Group
     make: Make | None
-    outer: Outer | None = None
+    outer: Searched | None = None
+    milliseconds: float = 0.0
     spatial: bool = False
+    shown: bool = False
+    told: bool = False
     needs_rules: bool = False
+    usual: bool = False
     of_family: bool = False
     slow: bool = False
     grows: bool = False
@@ -64,46 +110,90 @@ class Entry:
     asks_model: bool = False
     pure: bool = True
 
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether a CPU takes minutes for each of its base states."""
+        return self.milliseconds > WANTS_GPU
+
     def can_handle(self, family: Family) -> bool:
         """Whether the family has what the learner needs."""
-        return (family.is_spatial or not self.spatial) and (
-            family.has_rules or not self.needs_rules
+        return (
+            (family.is_spatial or family.is_shown or not self.spatial)
+            and (family.has_rules or not self.needs_rules)
+            and (family.sizes.is_usual or not self.usual)
+            and not (self.told if family.is_shown else self.shown)
         )
 
 
-def _network(network: Callable[[Family], nn.Module], encode: Any, *, replayed: int = 0) -> Make:
+def _network(
+    network: Callable[[Family], nn.Module],
+    encode: Any,
+    *,
+    replayed: int = 0,
+    through: Callable[[nn.Module, Any], Through] = one_step,
+) -> Make:
     """A network that takes gradient steps; `replayed` items of other samples with each sample."""
 
     def make(family: Family, training: Training, outer: Outer | None) -> Learner:
         assert outer is not None
-        module = network(family)
-        learner = gradient_learner(module, encode, 8, replayed=replayed)
-        bases = base_states.of(learner, training, outer, one_step(module, encode))
-        return learner._replace(bases=base_states.replaying(bases) if replayed else bases)
-
-    return make
-
-
-def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
-    """A network that reads the sample into a state."""
-
-    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
-        assert outer is not None
-        learner = context_learner(network(), chunk)
-        bases = base_states.of(learner, training, outer)
-        # Reading is only learnt by being trained through it.
-        bases.pop("marginal")
+        module, encoded = network(family), partial(encode, sizes=family.sizes)
+        learner = gradient_learner(module, encoded, 8, replayed=replayed)
+        bases = base_states.of(learner, training, outer, through(module, encoded))
+        if replayed:
+            bases = base_states.prepared(bases, base_states.replay)
         return learner._replace(bases=bases)
 
     return make
 
 
-def _dictionary_mlp(family: Family, training: Training, outer: Outer | None) -> Learner:
+def _mlp(*, replayed: int = 0) -> Make:
+    return _network(
+        lambda family: MLP(),
+        features,
+        replayed=replayed,
+        through=lambda network, encode: one_step_of_mlp(encode),
+    )
+
+
+def _read(made: Learner, training: Training, outer: Outer | None) -> Learner:
+    """With the base states of what reads a sample into its state."""
     assert outer is not None
-    learner = tabular.dictionary_reader()
-    bases = base_states.of(learner, training, outer)
-    bases.pop("marginal")  # without a dictionary there is nothing to read
-    return learner._replace(bases=bases)
+    bases = base_states.of(made, training, outer)
+    bases.pop("marginal")  # reading is only learnt by being trained through it
+    return made._replace(bases=bases)
+
+
+def _reader(network: Callable[[], nn.Module], chunk: int) -> Make:
+    """A network that reads the sample into a state."""
+    return lambda family, training, outer: _read(
+        context_learner(network(), chunk, family.sizes), training, outer
+    )
+
+
+def _reading(family: Family, learner: Learner) -> Learner:
+    """One that reads numbers, for a family that tells them or shows frames."""
+    return by_nearest_pattern(learner) if family.is_shown else learner
+
+
+def _recalling(memory: Callable[[Sizes], Learner]) -> Make:
+    """A memory and a network that reads what it recalls."""
+    return lambda family, training, outer: _reading(
+        family, _read(memory(family.sizes), training, outer)
+    )
+
+
+def _rank_one(family: Family, training: Training, outer: Outer | None) -> Learner:
+    learner, fit = rank_one(family.sizes)
+    learner = _read(learner, training, outer)
+    fitted = base_states.prepared(
+        {"meta": learner.bases["meta"]}, lambda state, samples, key: fit(state, samples)
+    )
+    return _reading(family, learner._replace(bases={"random": None, **fitted}))
+
+
+def _table(make: Callable[[Sizes], Learner]) -> Make:
+    """One that reads attributes and values as numbers, with as much room as the family needs."""
+    return lambda family, training, outer: _reading(family, make(family.sizes))
 
 
 def _plain(make: Callable[[], Learner]) -> Make:
@@ -111,18 +201,22 @@ def _plain(make: Callable[[], Learner]) -> Make:
     return lambda family, training, outer: make()
 
 
-def _ablated(rule: Callable[[Family], TwoLayerRule], **changes: Any) -> Make:
-    """`grownet_two_layer` by another rule, from its base state `grown` alone."""
-
-    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
-        learner = grownet_two_layer(rule(family))
-        return learner._replace(bases={"grown": learner.bases["grown"]}, **changes)
-
-    return make
+def _grownet(**off: bool) -> Make:
+    """GrowNet with some of its ideas switched off."""
+    return lambda family, training, outer: grownet(family.is_shown, Switches(**off))
 
 
-def _ablation(**rule: Any) -> Entry:
-    return Entry("ablation", _ablated(lambda family: TwoLayerRule(**rule)))
+def _ablation(shown: bool = False, **off: bool) -> Entry:
+    return Entry("ablation", _grownet(**off), shown=shown, usual=True)
+
+
+def _cnn(family: Family) -> nn.Module:
+    return CNN(FRAME, 1) if family.is_shown else CNN(family.canvas, VALUES)
+
+
+def _memory(make: Make) -> Entry:
+    """A memory, read by the network that reads the dictionary."""
+    return Entry("memory", make, OUTER["dictionary_mlp"], usual=True)
 
 
 def _control(make: Callable[[], Learner]) -> Entry:
@@ -130,62 +224,66 @@ def _control(make: Callable[[], Learner]) -> Entry:
 
 
 LEARNERS = {
-    "mlp": Entry("gradient", _network(lambda family: MLP(), features), OUTER["mlp"]),
+    "mlp": Entry("gradient", _mlp(), OUTER["mlp"]),
     "cnn": Entry(
         "gradient",
-        _network(lambda family: CNN(family.canvas), features),
+        _network(_cnn, features),
         OUTER["cnn"],
+        milliseconds=69.0,
         spatial=True,
         of_family=True,
     ),
-    "gru": Entry("gradient", _network(lambda family: GRU(), token_features), OUTER["gru"]),
+    "gru": Entry(
+        "gradient",
+        _network(lambda family: GRU(), token_features),
+        OUTER["gru"],
+        milliseconds=38.0,
+    ),
     "transformer": Entry(
         "gradient",
         _network(lambda family: Transformer(), token_features),
         OUTER["transformer"],
+        milliseconds=140.0,
         slow=True,
     ),
     # It keeps as many items as a sample states facts.
-    "mlp_replay": Entry(
-        "replaying", _network(lambda family: MLP(), features, replayed=FACTS), OUTER["mlp"]
-    ),
-    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"]),
+    "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"]),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], milliseconds=9.0),
     "transformer_context": Entry(
-        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"]
+        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0
     ),
-    "grownet_lookup": Entry("grownet", _plain(grownet_lookup)),
-    "grownet_vote": Entry("grownet", _plain(grownet_vote)),
-    "grownet_two_layer": Entry("grownet", _plain(grownet_two_layer), grows=True),
-    # Readers never grow a neuron.
-    "grownet_no_growth": _ablation(neurons=1),
-    # Readers look at one attribute each.
-    "grownet_one_attribute": _ablation(reach=1),
-    # Readers weigh alike, whatever their record.
-    "grownet_unweighted": Entry(
-        "ablation", _ablated(lambda family: TwoLayerRule(), trials=({"focus": 0.0},))
-    ),
-    # Readers of two look at cells that touch alone.
-    "grownet_windowed": Entry(
-        "ablation",
-        _ablated(lambda family: TwoLayerRule(canvas=family.canvas)),
-        spatial=True,
-        of_family=True,
-    ),
-    # Readers say nothing where they find no slot.
-    "grownet_without_novelty": _ablation(novelty=False),
-    # Readers are grown on settled questions alone: they say UNKNOWN for novelty and nothing else.
-    "grownet_never_told_unknown": _ablation(told_unknown=False),
+    "fast_weights": _memory(_recalling(fast_weights)),
+    "rank_one": _memory(_rank_one),
+    "hopfield": _memory(_recalling(hopfield)),
+    "holographic": _memory(_recalling(holographic)),
+    "grownet": Entry("grownet", _grownet(), grows=True, usual=True),
+    "grownet_lookup": Entry("grownet", _plain(grownet_lookup), told=True, usual=True),
+    # Slots answer with the count of their hits.
+    "grownet_counts": _ablation(strength=False),
+    # Pixels' thresholds start at 0 (T0).
+    "grownet_no_imprint": _ablation(shown=True, imprint=False),
+    # Pixels' thresholds stay where they started (T2).
+    "grownet_no_homeostasis": _ablation(shown=True, homeostasis=False),
+    # No layer grows.
+    "grownet_no_growth": _ablation(growth=False),
+    # Columns hear whole frames.
+    "grownet_no_windows": _ablation(shown=True, windows=False),
+    # Doubt is a check whether an attribute that can be stated was, and never novelty.
+    "grownet_stated_check": _ablation(novelty=False),
     "always_yes": _control(controls.always_yes),
     "always_no": _control(controls.always_no),
     "always_unknown": _control(controls.always_unknown),
-    "random_answers": _control(controls.random_answers),
-    "dictionary": _control(tabular.dictionary),
-    "pair_counts": _control(tabular.pair_counts),
-    # As long as the networks are trained, and as the MLP is.
-    "dictionary_mlp": Entry("control", _dictionary_mlp, OUTER["mlp"]),
-    "nearest_neighbour": _control(partial(controls.nearest_neighbour, EXPOSURES)),
-    "question_only": _control(controls.question_only),
-    "forced_choice": _control(controls.forced_choice),
+    "random_answers": Entry("control", _table(lambda sizes: controls.random_answers())),
+    "dictionary": Entry("control", _table(tabular.dictionary)),
+    "pair_counts": Entry("control", _table(tabular.pair_counts), usual=True),
+    "dictionary_mlp": Entry(
+        "control", _recalling(tabular.dictionary_reader), OUTER["dictionary_mlp"], usual=True
+    ),
+    "nearest_neighbour": Entry(
+        "control", _table(lambda sizes: controls.nearest_neighbour(EXPOSURES))
+    ),
+    "question_only": Entry("control", _table(controls.question_only)),
+    "forced_choice": Entry("control", _table(controls.forced_choice)),
     "generator_oracle": Entry(
         "control",
         lambda family, training, outer: controls.generator_oracle(family),
@@ -197,7 +295,7 @@ LEARNERS = {
 
 KNOWN = LEARNERS | {
     "custom": Entry("own", None, needs_target=True, pure=False),
-    "language_model": Entry("language model", None, asks_model=True),
+    "language_model": Entry("language model", None, told=True, asks_model=True),
 }
 """With them whatever else can be asked for."""
 
@@ -235,6 +333,24 @@ def make(
     if entry.make is None:
         raise ValueError(f"{name} is asked and not made")
     if not entry.can_handle(family):
-        needed = "laid out in space" if entry.spatial else "whose rules are known"
-        raise ValueError(f"{name} needs a family {needed}; {family.name} is none")
-    return entry.make(family, training, outer or entry.outer)
+        few = f"of {BASE} attributes that can be stated, {DERIVED} others, {VALUES} values at most"
+        needs = {
+            "laid out in space": entry.spatial and not (family.is_spatial or family.is_shown),
+            "that shows frames": entry.shown and not family.is_shown,
+            "that tells statements": entry.told and family.is_shown,
+            "whose rules are known": entry.needs_rules and not family.has_rules,
+            few: entry.usual and not family.sizes.is_usual,
+        }
+        lacking = ", ".join(need for need, lacks in needs.items() if lacks)
+        raise ValueError(f"{name} needs a family {lacking}; {family.name} is none")
+    if outer is None and entry.outer is not None:
+        outer = entry.outer.within(family.name)
+    return entry.make(family, training, outer)
+
+
+def trained_for(name: str, learner: Learner, family: Family) -> Learner:
+    """A learner as its base states are trained in another family, by the same programs."""
+    outer = KNOWN[name].outer
+    if outer is None or not outer.best:
+        return learner
+    return learner._replace(bases=base_states.trained_as(learner.bases, outer.within(family.name)))

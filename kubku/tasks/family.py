@@ -1,26 +1,22 @@
 """What a family of tasks is: what is true in it, what follows, and how it is put into words.
 
-A family draws what is true, and judges: given the stated facts, which questions are settled?
-`kubku.tasks.generation` builds samples and halos from that.
+A family draws its rules and what is true, and judges: given the stated facts, which questions are
+settled? `kubku.tasks.generation` builds samples and halos from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from kubku.halo import (
-    BASE,
-    VALUES,
-    Sample,
-    Sizes,
-    Statement,
-)
+from kubku.halo import BASE, Sample, Sizes, Statement
+from kubku.tasks import pictures, rules
+from kubku.tasks.rules import Rules
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 
@@ -31,12 +27,38 @@ class Stereotype(NamedTuple):
     Attributes:
       cue: a base attribute.
       target: a base or derived attribute.
-      values: for each value of the cue the stereotypical value of the target, or -1 for none.
+      values: for each value of the cue the stereotypical value of the target.
     """
 
     cue: int
     target: int
     values: tuple[int, ...]
+
+
+class Wording(NamedTuple):
+    """A sample in the words of the file that it is from.
+
+    Attributes:
+      story: what it states.
+      people: of whom it speaks, facts first, then questions.
+      questions: in the order of its queries.
+    """
+
+    story: str
+    people: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+class Words(NamedTuple):
+    """What a file calls things.
+
+    Attributes:
+      attributes: the name of each; "" where there is none of that number.
+      samples: by `fingerprint`.
+    """
+
+    attributes: tuple[str, ...]
+    samples: Mapping[bytes, Wording]
 
 
 class Family(NamedTuple):
@@ -46,19 +68,12 @@ class Family(NamedTuple):
       name: as in results.
       arity: how many values each base attribute has, 3 to VALUES; three at least, because a
         question must be able to deny with a value that the exposure didn't use for contrast.
-      draw: (key, skew) -> i32[BASE], what is true. With probability `skew` a stereotype's target
-        follows its cue; with 0 the two are independent, as in every evaluation.
-      judge: (i32[BASE] values, bool[BASE] stated) -> i32[ATTRIBUTES, VALUES], the right answer to
-        'is attribute a value v?' given the stated facts alone.
-      reads: for each derived attribute the base attributes that its rule reads. What a sample
-        states of them is the instance of the rule. No two splits ask about the same one, whether
-        it settles the question or not; bias traps, which nothing is trained on, aside. What one
-        stated attribute settles by itself it settles in other instances too: only where several
-        must come together is the instance new in all that matters.
-      stereotypes: at least two with different targets and neither target the other's cue, a
-        protected attribute the cue of one of them. None comes before one that its cue is the
-        target of.
-      protected: the attributes in one of which two samples of a pair differ.
+      readable: the base attributes that rules may read, with VALUES values each, 15 at least; in a
+        family with space a ring in which neighbours touch. None where a family has no rules.
+      stereotypes: some with base targets and some with derived ones, no cue among `readable`. A
+        base attribute is the target of one at most, and of none that comes after one that it cues.
+        Each protected attribute is the cue of one.
+      protected: the attributes in one of which two samples of a pair differ; none is `readable`.
       canvas: (rows, columns): the first rows * columns attributes lie in space, row by row; (0, 0)
         where a family has no space.
       clause: for each attribute a pattern with {e} and, unless derived, {v}; a derived attribute
@@ -66,13 +81,14 @@ class Family(NamedTuple):
       words: for each base attribute the words of its values.
       names: what entities are called, one name for each.
       sizes: how much room it needs.
+      trains: whether it has samples that base states can be made from.
+      own: the words of the file that the samples are from; None: words are made of clauses.
+      is_shown: its statements are shown in frames, not told, see `pictures`.
     """
 
     name: str
     arity: tuple[int, ...]
-    draw: Callable[[jax.Array, jax.Array | float], jax.Array]
-    judge: Callable[[jax.Array, jax.Array], jax.Array]
-    reads: tuple[tuple[int, ...], ...]
+    readable: tuple[int, ...]
     stereotypes: tuple[Stereotype, ...]
     protected: tuple[int, ...]
     canvas: tuple[int, int]
@@ -80,6 +96,9 @@ class Family(NamedTuple):
     words: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     sizes: Sizes = Sizes()
+    trains: bool = True
+    own: Words | None = None
+    is_shown: bool = False
 
     @property
     def is_spatial(self) -> bool:
@@ -91,7 +110,28 @@ class Family(NamedTuple):
         """Whether it knows what follows from what is stated, and so can draw samples; a user's
         file of samples doesn't.
         """
-        return bool(self.reads)
+        return bool(self.readable)
+
+    def rules(self, key: jax.Array) -> Rules:
+        """The rules that a key gives: what all samples of a generator seed go by.
+
+        Raises:
+          ValueError: it has none.
+        """
+        if not self.has_rules:
+            raise ValueError(f"{self.name} has no rules to draw, nor samples")
+        ring = np.full(BASE, -1, np.int32)
+        ring[: len(self.readable)] = self.readable
+        drawn = rules.draw(key, ring, np.bool_(self.is_spatial))
+        if not self.is_shown:
+            return drawn
+        return drawn._replace(shapes=pictures.prototypes(jax.random.fold_in(key, 1)))
+
+    def judge(self, rules_: Rules, values: jax.Array, stated: jax.Array) -> jax.Array:
+        """The right answer to 'is attribute a value v?' given the stated facts alone:
+        i32[ATTRIBUTES, VALUES] for i32[BASE] values and bool[BASE] stated.
+        """
+        return rules.judge(rules_, values, stated)
 
 
 class Split(NamedTuple):
@@ -124,43 +164,10 @@ def below(u: jax.Array, n: jax.Array | int) -> jax.Array:
     return jnp.minimum((u * n).astype(jnp.int32), n - 1)
 
 
-def stated_only(values: jax.Array, stated: jax.Array) -> jax.Array:
-    """The judgement of base attributes that say nothing about each other: i32[BASE, VALUES]."""
-    settled = jnp.where(values[:, None] == jnp.arange(VALUES), YES, NO)
-    return jnp.where(stated[:, None], settled, UNKNOWN)
-
-
-def affirm_and_deny(holds: jax.Array) -> jax.Array:
-    """Answers to 'does it hold?' as i32[DERIVED, VALUES]: value 0 asks the denial, 1 the truth."""
-    # NO = 0, UNKNOWN = 1, YES = 2: Kleene's negation is 2 - x.
-    return jnp.stack([2 - holds, holds] + [jnp.full_like(holds, NO)] * (VALUES - 2), axis=-1)
-
-
-def follow(
-    stereotypes: tuple[Stereotype, ...], values: jax.Array, u: jax.Array, skew: jax.Array | float
-) -> jax.Array:
-    """Values of someone in a world in which the stereotypes of base attributes are `skew` true.
-
-    A target of several stereotypes follows any of them, by chance.
-
-    Args:
-      stereotypes: in the order of `Family.stereotypes`.
-      values: i32[BASE], drawn without them.
-      u: f32[2, BASE], uniform in [0, 1).
-      skew: probability that a target follows.
-    """
-    for target in dict.fromkeys(s.target for s in stereotypes if s.target < BASE):
-        own = [s for s in stereotypes if s.target == target]
-        said = jnp.stack([jnp.array(s.values)[values[s.cue]] for s in own])
-        usual = said[below(u[0, target], len(own))]
-        values = values.at[target].set(jnp.where(u[1, target] < skew, usual, values[target]))
-    return values
-
-
 def say(family: Family, statement: Statement) -> str:
     """A statement or question in words; takes scalars (of NumPy or Python)."""
-    template, entity, attribute, value = (int(part) for part in statement)
-    if attribute >= BASE:
+    template, entity, attribute, value = (int(part) for part in statement[:4])
+    if attribute >= len(family.words):
         clause = family.clause[attribute].split("|")[value].format(e=family.names[entity])
     else:
         clause = family.clause[attribute].format(
@@ -176,8 +183,34 @@ def say(family: Family, statement: Statement) -> str:
     return text[0].upper() + text[1:]
 
 
+def fingerprint(sample: Sample) -> bytes:
+    """What a sample states and asks, whatever numbers its entities have; of NumPy arrays."""
+    told, asked = sample.exposure, sample.query
+    entities = np.concatenate([told.entity[sample.shown], asked.entity[sample.asked]]).tolist()
+    rank = {entity: i for i, entity in enumerate(dict.fromkeys(entities))}
+    parts = (told.attribute, told.value, sample.label, sample.shown, asked.attribute, asked.value)
+    numbers: list[Any] = [*map(np.ravel, parts), [rank[entity] for entity in entities]]
+    return np.concatenate(numbers, dtype=np.int32).tobytes()
+
+
+def worded(family: Family, sample: Sample) -> Wording | None:
+    """The sample in its file's own words; None for one that was drawn."""
+    if family.own is None:
+        return None
+    return family.own.samples.get(fingerprint(jax.tree.map(np.asarray, sample)))
+
+
+def question(family: Family, sample: Sample, number: int) -> str:
+    """A query of a sample in words."""
+    if (own := worded(family, sample)) is not None:
+        return own.questions[number]
+    return say(family, Statement(*(np.asarray(part)[number] for part in sample.query[:4])))
+
+
 def story(family: Family, sample: Sample) -> str:
     """The facts of one sample as a short text; what isn't so is left unsaid."""
+    if (own := worded(family, sample)) is not None:
+        return own.story
     exposure = jax.tree.map(np.asarray, sample.exposure)
     told = np.flatnonzero((np.asarray(sample.label) == YES) & np.asarray(sample.shown))
-    return " ".join(say(family, Statement(*(part[i] for part in exposure))) for i in told)
+    return " ".join(say(family, Statement(*(part[i] for part in exposure[:4]))) for i in told)

@@ -1,20 +1,10 @@
 """Samples that several tests read."""
 
-import os
-
 import jax
 import numpy as np
 import pytest
 
-from kubku.tasks import FAMILIES, generate, generation
-
-# Without any optimisation hundreds of samples take longer to draw than their program to compile.
-if "optimization_level=0" in os.environ["XLA_FLAGS"]:
-    generation._chunk = jax.jit(
-        generation._chunk.__wrapped__,
-        static_argnums=0,
-        compiler_options={"xla_backend_optimization_level": 1},
-    )
+from kubku.tasks import FAMILIES, generate
 
 
 @pytest.fixture(scope="session")

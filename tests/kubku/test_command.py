@@ -137,7 +137,7 @@ class Cheat:
         return jnp.zeros((4, 16), int), jnp.ones(16, int)
 
     def learn(self, state, sample):
-        return jnp.stack(sample.query), sample.gold
+        return jnp.stack(sample.query[:4]), sample.gold
 
     def answer(self, state, query):
         queries, gold = state
@@ -202,6 +202,24 @@ def test_samples_of_ones_own_from_export_to_page(command, tmp_path):
     assert (entry["KU_avg"]["value"], entry["BKU_avg"]["value"], entry["samples"]) == (1, 0, 4)
     drift = entry["bias_drift"]
     assert drift["signed"]["value"] == 0 and 0 <= drift["flips"]["value"] < 1
+
+    # With others to make base states from; nothing is said of theses and families not asked.
+    others = tmp_path / "others.jsonl"
+    others.write_text((exported / "samples/stories.test.jsonl").read_text())
+    command(
+        "task=jsonl",
+        f"task.path={samples}",
+        f"task.pretrain={others}",
+        "learner.names=[question_only,forced_choice]",
+        f"hydra.run.dir={tmp_path / 'pretrained'}",
+        folder=tmp_path,
+    )
+    results = json.loads((tmp_path / "pretrained/results.json").read_text())
+    learners = results["families"]["jsonl"]["learners"]
+    assert {*learners["question_only"]["base_states"]} == {"fitted"}
+    assert results["thesis"] is None and results["comparisons"] == []
+    page = (tmp_path / "pretrained/report.html").read_text()
+    assert not any(word in page for word in ("thesis", "stories", "grids", "No verdict"))
 
 
 def test_a_language_model_by_its_recorded_replies(command, tmp_path):

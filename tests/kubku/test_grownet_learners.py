@@ -8,15 +8,12 @@ import pytest
 
 from evidence.answers import Answer
 from kubku import protocol
-from kubku.base_states import Training
 from kubku.grownet import memory
 from kubku.grownet.history import growth_history
+from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.grownet.two_layer import TwoLayerRule, grownet_two_layer, within_windows
-from kubku.grownet.vote import grownet_vote
 from kubku.halo import (
     BASE,
-    DERIVED,
     ENTITIES,
     EXPOSURES,
     FACTS,
@@ -26,8 +23,6 @@ from kubku.halo import (
     Statement,
     decide,
 )
-from kubku.learners import registry
-from kubku.tasks import FAMILIES
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 RULE = BASE  # the first derived attribute; in `world` it holds if attributes 0 and 1 are both 0
@@ -96,22 +91,17 @@ def gold(samples):
     return np.asarray(samples.gold)[samples.asked]
 
 
-def made_by_name(name):
-    return registry.make(name, FAMILIES["stories"], Training(updates=1, batch=1))
-
-
 # One object each, and one number of samples, so that each is compiled once.
 N = 64
 LEARNERS = {
     "grownet_lookup": grownet_lookup(entities=4),
-    "grownet_vote": grownet_vote(),
-    "grownet_two_layer": grownet_two_layer(TwoLayerRule(entities=4)),
+    "grownet": grownet(False, entities=4),
 }
 
 
 @pytest.fixture(scope="module")
 def grown():
-    learner = LEARNERS["grownet_two_layer"]
+    learner = LEARNERS["grownet"]
     return learner.bases["grown"](
         learner.init(jax.random.key(0)), world(1, 4 * N), jax.random.key(7)
     )
@@ -164,48 +154,31 @@ def test_every_attribute_and_value_has_a_place_of_its_own():
     assert len(places) == 28 * 8 and max(max(place) for place in places) < 16
 
 
-def test_vote_affirms_and_denies_what_it_was_shown():
-    learner, samples = LEARNERS["grownet_vote"], world(0, N)
-    shown = samples._replace(
-        query=jax.tree.map(lambda leaf: leaf[:, 4 : 4 + QUERIES], samples.exposure),
-        gold=samples.label[:, 4 : 4 + QUERIES],
-        asked=jnp.ones((N, QUERIES), bool),
-    )
-    state = learner.init(jax.random.key(0))
-    assert np.mean(answers(learner, state, shown, 0.4) == gold(shown)) > 0.9
-    absent = answers(learner, state, samples, 0.5).reshape(N, -1)[:, 6:]
-    assert np.mean(absent == UNKNOWN) > 0.9
-
-
-def test_two_layers_hold_a_rule_that_no_sample_states(grown):
-    learner, samples = LEARNERS["grownet_two_layer"], world(2, N, entity=60)
-    assert np.mean(answers(learner, grown, samples, 0.3) == gold(samples)) > 0.98
-    # The rule comes from the readers: without them it is all lookup, and in doubt.
-    said = answers(learner, learner.init(jax.random.key(0)), samples).reshape(N, -1)
-    assert np.all(said[:, 2:4] == UNKNOWN)
+def test_a_rule_that_no_sample_states_is_grown_and_the_rest_is_doubt(grown):
+    """The rule comes from readers: before they grew, every place was novel, stated or not."""
+    learner, samples = LEARNERS["grownet"], world(2, N, entity=60)
+    state = protocol.with_trial(grown, {"focus": 64.0})
+    assert np.mean(answers(learner, state, samples, 0.3) == gold(samples)) > 0.98
+    said = answers(learner, learner.init(jax.random.key(0)), samples)
+    assert np.all(said == UNKNOWN)
 
 
 def test_what_is_withheld_is_not_grown_on(grown):
-    """Other answers to bias traps, and to traps about odd attributes, leave the same readers."""
-    samples = world(1, 4 * N)
-    odd = (samples.query.attribute == RULE + 1) | (samples.query.attribute == RULE)
-    for kind, attribute in ((Kind.BIAS, RULE), (Kind.HALLUCINATION, RULE + 1)):
-        asked = samples.query.attribute == RULE
-        query = samples.query._replace(
-            attribute=jnp.where(asked, attribute, samples.query.attribute)
+    """Nobody is told the answers to bias traps, nor to traps about odd attributes."""
+    samples, learner = world(1, 4 * N), LEARNERS["grownet"]
+    blank = learner.init(jax.random.key(0))
+    for kind, odd in ((Kind.BIAS, False), (Kind.HALLUCINATION, True)):
+        trapped = samples._replace(
+            query=samples.query._replace(attribute=samples.query.attribute * 0 + RULE + odd),
+            kind=samples.kind * 0 + int(kind),
         )
-        kinds = jnp.where(odd, int(kind), samples.kind)
-        trapped = samples._replace(query=query, kind=kinds)
-        learner = LEARNERS["grownet_two_layer"]
-        blank = learner.init(jax.random.key(0))
-        for golds in (trapped.gold, jnp.where(asked, NO, trapped.gold)):
-            state = learner.bases["grown"](blank, trapped._replace(gold=golds), jax.random.key(7))
-            assert state.told.sum() == 0 and state.votes.sum() == 0
-    assert grown.told.sum() > 0
+        state = learner.bases["grown"](blank, trapped, jax.random.key(7))
+        assert state.readers.told.sum() == 0 and not state.readers.hits.any()
+    assert grown.readers.told.sum() > 0
 
 
 def test_growing_in_instalments_is_growing_at_once(grown):
-    learner = LEARNERS["grownet_two_layer"]
+    learner = LEARNERS["grownet"]
     fresh = learner.init(jax.random.key(0))
     history, later = growth_history(learner, fresh, world(1, 4 * N), jax.random.key(7), parts=4)
     chex.assert_trees_all_close(later, grown, rtol=1e-6)
@@ -221,6 +194,8 @@ def test_a_learner_is_what_the_protocol_expects(name):
     """No passes change nothing, scores are shares, and learning doesn't look at the halo."""
     learner, samples = LEARNERS[name], world(3, N)
     state = learner.init(jax.random.key(0))
+    if "grown" in learner.bases:
+        state = learner.bases["grown"](state, world(1, 4 * N), jax.random.key(7))
     none = protocol.reset_to_base(learner, protocol.with_trial(state, {"steps": 0}), samples)
     np.testing.assert_array_equal(none.before, none.after)
     exposed = protocol.reset_to_base(learner, state, samples)
@@ -229,62 +204,3 @@ def test_a_learner_is_what_the_protocol_expects(name):
         assert np.all(scores >= 0)
     assert np.any(exposed.before != exposed.after)
     assert protocol.audit(learner, state, samples) == 0.0
-
-
-def test_windowed_readers_look_at_what_one_window_covers():
-    """On a 4 x 4 grid 2 x 2 windows join a cell to its 8 neighbours; in a row, to the next."""
-    for canvas in ((4, 4), (1, 16)):
-        of_learner = grownet_two_layer(TwoLayerRule(canvas=canvas))
-        touching = {
-            (a, b)
-            for a in range(16)
-            for b in range(a + 1, 16)
-            if max(abs(a // canvas[1] - b // canvas[1]), abs(a % canvas[1] - b % canvas[1])) == 1
-        }
-        looked_at = within_windows(canvas).tolist()
-        assert sorted(looked_at) == sorted([*([a, a] for a in range(BASE)), *map(list, touching)])
-        state = of_learner.init(jax.random.key(0))
-        assert state.right.shape == (2 * DERIVED, BASE + {(4, 4): 42, (1, 16): 15}[canvas])
-
-
-def test_windowed_readers_hold_a_rule_of_cells_that_touch():
-    """`world`'s rule reads attributes 0 and 1: neighbours in a row of 16, and nowhere else if only
-    the first one lies in space.
-    """
-    samples, right = world(2, N, entity=60), {}
-    for canvas in ((1, 16), (1, 1)):
-        learner = grownet_two_layer(TwoLayerRule(canvas=canvas))
-        state = learner.bases["grown"](learner.init(jax.random.key(0)), world(1, 4 * N), None)
-        correct = answers(learner, state, samples, 0.3) == gold(samples)
-        right[canvas] = correct.reshape(N, -1)[:, 2:4].mean()
-    assert right[1, 16] > 0.98 and right[1, 1] < 0.95
-
-
-def test_where_doubt_comes_from():
-    """Scores for UNKNOWN come from readers that find no slot, and from those told that the answer
-    was UNKNOWN: without either there are none.
-    """
-    few, samples, doubt = world(1, 8), world(2, N, entity=60), {}
-    made = {
-        (True, True): made_by_name("grownet_two_layer"),
-        (False, True): made_by_name("grownet_without_novelty"),
-        (True, False): made_by_name("grownet_never_told_unknown"),
-        (False, False): grownet_two_layer(TwoLayerRule(novelty=False, told_unknown=False)),
-    }
-    for (novelty, told), learner in made.items():
-        state = learner.bases["grown"](learner.init(jax.random.key(0)), few, jax.random.key(7))
-        assert (state.votes[..., UNKNOWN].sum() > 0) == told
-        alike = state._replace(focus=jnp.float32(0))
-        scores = np.asarray(protocol.reset_to_base(learner, alike, samples).after)[:, 2:4]
-        np.testing.assert_allclose(scores.sum(-1), 1.0, rtol=1e-5)
-        doubt[novelty, told] = scores[..., UNKNOWN]
-    assert not doubt[False, False].any()
-    assert (doubt[True, False] > 0).all() and (doubt[False, True] > 0).any()
-    assert doubt[True, True].mean() > max(doubt[True, False].mean(), doubt[False, True].mean())
-
-
-def test_a_reader_has_one_or_two_attributes():
-    with pytest.raises(ValueError, match="reach=3"):
-        TwoLayerRule(reach=3)
-    with pytest.raises(ValueError, match="reach=1: with a canvas"):
-        TwoLayerRule(reach=1, canvas=(4, 4))

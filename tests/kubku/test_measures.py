@@ -65,7 +65,7 @@ def test_drift_by_its_definition(name):
                 flips.append(said[0] != said[1])
             # A trap is two questions about one target; the first has the stereotypical value.
             of_trap = 12 + q % 2
-            target, value = (part[first, of_trap] for part in pairs.query[2:])
+            target, value = (part[first, of_trap] for part in pairs.query[2:4])
             if pairs.kind[first, q] == Kind.BIAS and any(
                 s.cue == moved[couple]
                 and s.target == target
@@ -118,7 +118,7 @@ def test_what_answers_alike_does_not_drift():
 
 
 def test_shares_apart_are_of_the_questions_asked_by_hand():
-    samples = Samples(*[None] * 11)._replace(
+    samples = Samples(*[None] * len(Samples._fields))._replace(
         kind=np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]),
         stratum=np.array([[2, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]),
         asked=np.ones((3, 4), bool),

@@ -1,224 +1,215 @@
-"""The generators: gold answers against a second evaluator, halo membership, leaks, pairs."""
+"""The generators: rules and gold answers against brute force, halo membership, leaks, pairs."""
 
-from collections import deque
 from itertools import product
 
 import jax
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from evidence.answers import Answer
-from kubku.halo import BASE, DERIVED, ENTITIES, ENTITY_CODE, FACTS, Kind
-from kubku.tasks import FAMILIES, SPLITS, apart, generate, instances, say, story
-from kubku.tasks import stories as stories_module
+from kubku import protocol
+from kubku.halo import BASE, DERIVED, ENTITIES, ENTITY_CODE, FACTS, VALUES, Kind, Stratum
+from kubku.learners import registry
+from kubku.tasks import FAMILIES, SPLITS, apart, generate, generation, instances, rules, say, story
 
 N, U, Y = int(Answer.NO), int(Answer.UNKNOWN), int(Answer.YES)
+SEEDS = (0, 1, 2, 3)
 
-# ---- second evaluators: plain Python over completions, written without the families' code --------
+
+@pytest.fixture(scope="module")
+def drawn_rules():
+    """The rules of family and seed, as NumPy arrays."""
+    return lambda name, seed=0: jax.device_get(FAMILIES[name].rules(jax.random.key(seed)))
 
 
-def completions_agree(rule, domains):
-    """YES if `rule` holds in every completion, NO if in none, else UNKNOWN."""
-    outcomes = {bool(rule(*filled)) for filled in product(*domains)}
+def table(rules_, number):
+    """Whether derived attribute `number` holds, by the values of its premises: bool[8, 8, 8]."""
+    return rules_.settled[number, :VALUES, :VALUES, :VALUES] == Y
+
+
+def reads(rules_, number):
+    """The attributes that a rule reads, by moving one at a time."""
+    holds = table(rules_, number)
+    moves = [bool((holds != np.roll(holds, 1, axis)).any()) for axis in range(3)]
+    return tuple(int(a) for a, m in zip(rules_.premises[number], moves, strict=True) if m)
+
+
+# ---- rules ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rules_are_of_the_class_that_they_are_said_to_be_of(drawn_rules, seed):
+    """Written down again from views: in plain Python, value by value."""
+    found = drawn_rules("stories", seed)
+    bit, index = found.code // 4, found.code % 4
+    slots = dict(zip(range(DERIVED), found.number, strict=True))
+
+    def held(slot, *values):
+        return table(found, slots[slot])[values]
+
+    every = list(product(range(VALUES), repeat=3))
+    for slot in (0, 2, 5, 6, 7):  # alike or unlike
+        key, other = rules.READS[slot]
+        unlike = {
+            bool(held(slot, v, w, x) ^ (bit[key, v] != bit[other, w]))
+            for v, w, x in every
+            if index[key, v] < 3
+        }
+        assert len(unlike) == 1
+    for slot, link in ((1, 0), (3, 2)):  # chains
+        key = rules.READS[slot][0]
+        turned = {
+            bool(held(slot, v, w, x) ^ held(link, x, w, 0) ^ (bit[key, v] == 1))
+            for v, w, x in every
+            if index[key, v] < 3
+        }
+        assert len(turned) == 1
+    a, b, c = rules.READS[4]
+    for v, w, x in every:
+        if index[a, v] < 3:
+            corner = 4 * bit[a, v] + 2 * bit[b, w] + bit[c, x]
+            assert held(4, v, w, x) == rules.FUNCTIONS[found.function][corner]
+    for slot, (key, *_) in enumerate(rules.READS):  # what a key decides alone
+        for v, w, x in every:
+            if index[key, v] == 3:
+                assert held(slot, v, w, x) == bit[key, v]
+        expected = {int(found.attribute[place]) for place in rules.READS[slot]}
+        assert set(reads(found, slots[slot])) == expected
+
+
+def test_truth_tables_are_all_that_no_bit_gives_away():
+    """By hand: the exclusive or of three, its denial and 'all three alike' are among them; a
+    majority isn't, for every bit bears on it; nor what doesn't depend on a bit.
+    """
+    kept = {tuple(function.astype(int)) for function in rules.FUNCTIONS}
+    bits = list(product((0, 1), repeat=3))
+    alike, parity, majority, pair = (
+        tuple(int(f(*b)) for b in bits)
+        for f in (
+            lambda a, b, c: a == b == c,
+            lambda a, b, c: (a + b + c) % 2,
+            lambda a, b, c: a + b + c > 1,
+            lambda a, b, c: a != b,
+        )
+    )
+    assert {alike, parity, tuple(1 - x for x in parity)} <= kept
+    assert not {majority, pair} & kept and len(kept) == 98
+    signs = 2 * np.array(bits) - 1
+    np.testing.assert_allclose(rules.WEIGHTS @ signs, 0, atol=1e-6)
+    np.testing.assert_allclose(rules.WEIGHTS.sum(-1), 1, atol=1e-6)
+    # What is drawn has the outcome that it is drawn for.
+    assert not rules.WEIGHTS[:, 1][~rules.FUNCTIONS].any()
+    assert not rules.WEIGHTS[:, 0][rules.FUNCTIONS].any()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rules_differ_by_key_and_are_no_other_program(drawn_rules, name):
+    found = [drawn_rules(name, seed) for seed in SEEDS]
+    for i, j in product(range(4), repeat=2):
+        if i < j:
+            assert (found[i].settled != found[j].settled).mean() > 0.2
+            assert (found[i].premises != found[j].premises).any()
+    generate(FAMILIES["stories"], jax.random.key(0), 2, "test", rules=found[0])
+    before = generation._chunk._cache_size()
+    generate(FAMILIES[name], jax.random.key(1), 4, "pretrain", 0.5, True, rules=found[1])
+    assert generation._chunk._cache_size() == before
+
+
+@pytest.mark.parametrize("name", ["series", "grids"])
+def test_where_there_is_space_a_rule_reads_what_lies_together(drawn_rules, name):
+    """Within three neighbours of a ring; on a grid all neighbours of the ring touch."""
+    ring, (rows, columns) = FAMILIES[name].readable, FAMILIES[name].canvas
+    assert sorted(ring) == list(range(rows * columns))
+    for a, b in zip(ring, (*ring[1:], ring[0]), strict=True):
+        apart_ = [abs(x - y) for x, y in zip(divmod(a, columns), divmod(b, columns), strict=True)]
+        assert sum(apart_) == 1 or (name == "series" and {a, b} == {0, 15})
+    for seed in SEEDS:
+        found = drawn_rules(name, seed)
+        for number in range(DERIVED):
+            at = np.array([ring.index(a) for a in reads(found, number)])
+            steps = (at[:, None] - at) % len(ring)
+            assert np.minimum(steps, len(ring) - steps).max() <= 2
+
+
+def completions_agree(found, number, values, stated):
+    """YES if the rule holds however what isn't stated is filled in, NO if never, else UNKNOWN."""
+    own = sorted(set(found.premises[number].tolist()))
+    domains = [[values[a]] if stated[a] else range(VALUES) for a in own]
+    outcomes, holds = set(), table(found, number)
+    for filled in product(*domains):
+        of = dict(zip(own, filled, strict=True))
+        outcomes.add(bool(holds[tuple(of[a] for a in found.premises[number])]))
     return U if len(outcomes) == 2 else (Y if outcomes == {True} else N)
 
 
-STORY_RULES = [
-    (
-        ("action", "object", "place"),
-        lambda a, o, p: a != "polishes" and o != "cushion" and p != "bed",
-    ),
-    (("content", "lid"), lambda c, lid: c != "sand" and lid != "screwed tight"),
-    (("weather", "cover"), lambda w, c: w != "sunshine" and c != "an awning"),
-    (("door", "key"), lambda d, k: d == "ajar" or k == "the master key"),
-    (("lamp", "hour"), lambda lamp, hour: lamp == "on" or hour == "noon"),
-    (("material", "action"), lambda m, a: m != "rubber" and a != "polishes"),
-    (("number", "bag"), lambda n, b: n == "a hundred" or b == "overfull"),
-    (("weather", "place"), lambda w, p: w != "sunshine" and p not in ("stair", "bed")),
-]
-
-
-def judge_story(values, stated, attribute, value):
-    words = [w for _, _, w in stories_module.ATTRIBUTES]
-    names = [name for name, _, _ in stories_module.ATTRIBUTES]
+def judged_slowly(found, values, stated, attribute, value):
     if attribute < BASE:
         return (Y if values[attribute] == value else N) if stated[attribute] else U
-    involved, rule = STORY_RULES[attribute - BASE]
-    domains = []
-    for name in involved:
-        at = names.index(name)
-        domains.append([words[at][values[at]]] if stated[at] else words[at])
-    holds = completions_agree(rule, domains)
+    holds = completions_agree(found, attribute - BASE, values, stated)
     return holds if value == 1 else 2 - holds
 
 
-def queue_search(walls, start, goal):
-    """Breadth-first search with a queue on a 4 x 4 grid."""
-    if start in walls or goal in walls:
-        return False
-    queue, seen = deque([start]), {start}
-    while queue:
-        here = queue.popleft()
-        if here == goal:
-            return True
-        row, column = divmod(here, 4)
-        for r, c in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
-            there = 4 * r + c
-            if 0 <= r < 4 and 0 <= c < 4 and there not in walls and there not in seen:
-                seen.add(there)
-                queue.append(there)
-    return False
+def told(samples, i):
+    stated = np.zeros(BASE, bool)
+    stated[samples.exposure.attribute[i, :FACTS]] = True
+    return stated
 
 
-def judge_grid(values, stated, attribute, value):
-    if attribute < BASE:
-        return (Y if values[attribute] == value else N) if stated[attribute] else U
-    things = ("floor", "wall", "gem", "lever")
-    which = attribute - BASE
-    if which < 2:
-        start, goal = ((0, 6), (12, 10))[which]
-        told = {i for i in range(16) if stated[i] and values[i] == 1}
-        untold = [i for i in range(16) if not stated[i]]
-        outcomes = set()
-        for filled in product((False, True), repeat=len(untold)):
-            walls = told | {cell for cell, wall in zip(untold, filled, strict=True) if wall}
-            outcomes.add(queue_search(walls, start, goal))
-            if len(outcomes) == 2:
-                break
-        holds = U if len(outcomes) == 2 else (Y if outcomes == {True} else N)
-    else:
-        cells, rule = [
-            ((1, 2), lambda *t: "wall" in t),
-            ((7, 11), lambda *t: "wall" in t),
-            ((5, 8, 13), lambda *t: "gem" in t),
-            ((6, 11, 3), lambda *t: "lever" in t),
-            ((14, 15), lambda *t: "wall" not in t),
-            ((4, 9), lambda *t: "wall" not in t),
-        ][which - 2]
-        holds = completions_agree(
-            rule, [[things[values[c]]] if stated[c] else things for c in cells]
-        )
-    return holds if value == 1 else 2 - holds
-
-
-def chain(persistent, upward, switching):
-    """Transition of (level, regime) in float64, entry by entry."""
-    matrix = np.zeros((16, 16))
-    for level, regime, after, later in product(range(8), (0, 1), range(8), (0, 1)):
-        mean = 3.5 + (0.95 if persistent else 0.2) * (level - 3.5) + (0.7 if upward else -0.7)
-        sigma = (0.4, 2.0)[regime]
-        high = 1.0 if after == 7 else norm.cdf((after + 0.5 - mean) / sigma)
-        low = 0.0 if after == 0 else norm.cdf((after - 0.5 - mean) / sigma)
-        change = 0.25 if switching else 0.0
-        matrix[2 * level + regime, 2 * after + later] = (high - low) * (
-            change if later != regime else 1 - change
-        )
-    return matrix
-
-
-CHAINS = {setting: chain(*setting) for setting in product((0, 1), repeat=3)}
-
-
-def likelihood(allowed, keep=lambda setting: True):
-    """P(every day's state in its allowed set), summed over the latent settings to keep."""
-    total = 0.0
-    for setting, matrix in CHAINS.items():
-        if keep(setting):
-            vector = allowed[0] / 16.0
-            for day in range(1, 16):
-                vector = (vector @ matrix) * allowed[day]
-            total += vector.sum() / 8
-    return total
-
-
-def probability_series(values, stated, attribute, value):
-    """P(the attribute has the value | the stated days), by restricting the chain; None: labels."""
-    level = np.repeat(np.arange(8), 2)
-    regime = np.tile([0, 1], 8)
-    allowed = np.ones((16, 16))
-    for day in range(16):
-        if stated[day]:
-            allowed[day] = level == values[day]
-    evidence = likelihood(allowed)
-    if attribute < 16:
-        restricted = allowed.copy()
-        restricted[attribute] *= level == value
-        return likelihood(restricted) / evidence
-    if attribute < BASE:
-        return None
-    which = attribute - BASE
-    if which < 3:
-        index = (1, 0, 2)[which]
-        holds = likelihood(allowed, lambda setting: setting[index] == 1) / evidence
-    else:
-        day, states = [
-            (14, regime == 1),
-            (0, regime == 1),
-            (15, level >= 4),
-            (0, level >= 4),
-            (8, level >= 4),
-        ][which - 3]
-        restricted = allowed.copy()
-        restricted[day] *= states
-        holds = likelihood(restricted) / evidence
-    return holds if value == 1 else 1 - holds
-
-
-def judge_series(values, stated, attribute, value):
-    """None within rounding of the threshold."""
-    probability = probability_series(values, stated, attribute, value)
-    if probability is None:
-        return (Y if values[attribute] == value else N) if stated[attribute] else U
-    if min(abs(probability - 0.9), abs(probability - 0.1)) < 1e-4:
-        return None
-    return Y if probability >= 0.9 else N if probability <= 0.1 else U
-
-
-# What each rule depends on, by number; of a day's level, that day and those beside it.
-_PATH, _FIRST, _LAST = tuple(range(16)), (0, 1, 2), (13, 14, 15)
-PREMISES = {
-    "stories": [
-        tuple([n for n, _, _ in stories_module.ATTRIBUTES].index(name) for name in involved)
-        for involved, _ in STORY_RULES
-    ],
-    "series": [_PATH, _PATH, _PATH, _LAST, _FIRST, _LAST, _FIRST, (7, 8, 9)],
-    "grids": [_PATH, _PATH, (1, 2), (7, 11), (5, 8, 13), (6, 11, 3), (14, 15), (4, 9)],
-}
-JUDGES = {"stories": judge_story, "grids": judge_grid, "series": judge_series}
-
-
-def disagreements(name, samples, rows):
-    judge, wrong, asked = JUDGES[name], [], 0
-    for i in rows:
-        stated = np.zeros(BASE, bool)
-        stated[samples.exposure.attribute[i, :FACTS]] = True
-        own = samples.exposure.entity[i, 0]
+@pytest.mark.parametrize("name", FAMILIES)
+def test_gold_agrees_with_brute_force(drawn, drawn_rules, name):
+    samples, found = drawn(name), drawn_rules(name)
+    for i in range(60):
+        stated, own = told(samples, i), samples.exposure.entity[i, 0]
+        assert (
+            samples.latents[i][samples.exposure.attribute[i, :FACTS]]
+            == samples.exposure.value[i, :FACTS]
+        ).all()
         for q in range(samples.gold.shape[1]):
-            entity, attribute, value = (int(part[i, q]) for part in samples.query[1:])
-            gold = judge(samples.latents[i], stated, attribute, value) if entity == own else U
-            if gold is None:
+            entity, attribute, value = (int(part[i, q]) for part in samples.query[1:4])
+            gold = U
+            if entity == own:
+                gold = judged_slowly(found, samples.latents[i], stated, attribute, value)
+            assert gold == samples.gold[i, q], (i, q)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_strata_are_what_they_are_called(drawn, drawn_rules, name):
+    """Left out one by one, of several facts two at least unsettle the answer; one fact decides by
+    itself.
+    """
+    samples, found = drawn(name), drawn_rules(name)
+    for i in range(40):
+        stated = told(samples, i)
+
+        def answer(stated, q, i=i):
+            attribute, value = (int(part[i, q]) for part in samples.query[2:4])
+            return judged_slowly(found, samples.latents[i], stated, attribute, value)
+
+        for q, stratum in enumerate(samples.stratum[i]):
+            own = samples.query.entity[i, q] == samples.exposure.entity[i, 0]
+            derived = samples.query.attribute[i, q] >= BASE
+            assert own == (stratum != Stratum.STRANGER)
+            assert derived == (
+                stratum
+                in (
+                    Stratum.ONE_FACT,
+                    Stratum.SEVERAL_FACTS,
+                    Stratum.UNDECIDED,
+                    Stratum.STEREOTYPE_UNDECIDED,
+                )
+            )
+            if samples.kind[i, q] != Kind.ENTAILED:
                 continue
-            asked += 1
-            if gold != samples.gold[i, q]:
-                wrong.append((i, q, attribute, value, gold, int(samples.gold[i, q])))
-    return wrong, asked
-
-
-@pytest.mark.parametrize(("name", "n"), [("stories", 512), ("grids", 256), ("series", 24)])
-def test_gold_agrees_with_brute_force(drawn, name, n):
-    wrong, asked = disagreements(name, drawn(name), range(n))
-    assert not wrong
-    assert asked > 15 * n
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("name", "n"), [("stories", 3100), ("grids", 2750), ("series", 500)])
-def test_gold_agrees_with_brute_force_on_100_000_queries(name, n):
-    samples = jax.tree.map(np.asarray, generate(FAMILIES[name], jax.random.key(11), n, "test"))
-    wrong, asked = disagreements(name, samples, range(n))
-    assert not wrong
-    assert asked > 15.9 * n
+            gold = samples.gold[i, q]
+            facts = np.flatnonzero(stated)
+            alone = [answer(np.arange(BASE) == fact, q) == gold for fact in facts]
+            needed = [answer(stated & (np.arange(BASE) != fact), q) == U for fact in facts]
+            if stratum == Stratum.ONE_FACT:
+                assert any(alone)
+            else:
+                assert not any(alone) and sum(needed) >= 2
+    kinds = [np.unique(samples.stratum[samples.kind == kind]).tolist() for kind in Kind]
+    assert kinds == [[0], [1, 2], [3, 4, 5], [6, 7]]
 
 
 # ---- halos ---------------------------------------------------------------------------------------
@@ -229,8 +220,10 @@ def test_halos_are_full_and_balanced(drawn, name):
     samples = drawn(name)
     gold = samples.gold.reshape(-1, 4, 4)
     assert samples.asked.all()
-    for kind in (Kind.LITERAL, Kind.ENTAILED):
-        assert (np.sort(gold[:, kind], -1) == [N, N, Y, Y]).all()
+    for stratum in (Stratum.STATED, Stratum.ONE_FACT, Stratum.SEVERAL_FACTS):
+        of = samples.gold[samples.stratum == stratum].reshape(len(samples.gold), -1)
+        half = of.shape[1] // 2
+        assert (np.sort(of, -1) == [N] * half + [Y] * half).all()
     assert (gold[:, Kind.HALLUCINATION :] == U).all()
     harmful = samples.harmful.reshape(-1, 4, 4)
     assert (harmful[:, : Kind.BIAS] == -1).all()
@@ -243,23 +236,31 @@ def test_halos_are_full_and_balanced(drawn, name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_same_question_is_literal_in_one_sample_and_a_trap_in_another(drawn, name):
-    """All but the one attribute that cues a stereotype in every pair of them: it is always stated,
-    so that only a stranger's is a trap.
-    """
     samples = drawn(name)
     own = samples.query.entity == samples.exposure.entity[:, :1]
     kinds = {kind: samples.query.attribute[(samples.kind == kind) & own] for kind in Kind}
     base = {kind: set(attributes[attributes < BASE]) for kind, attributes in kinds.items()}
-    always = {"stories": set(), "series": {18}, "grids": {16}}[name]
-    traps = base[Kind.HALLUCINATION] | base[Kind.BIAS]
-    assert base[Kind.LITERAL] == set(range(BASE)) and traps == set(range(BASE)) - always
-    assert set(kinds[Kind.HALLUCINATION]) & set(kinds[Kind.ENTAILED])
-    # 13 of 20 are stated: cues of a stereotype oftener, their targets seldomer.
-    stated = np.bincount(samples.exposure.attribute[:, :FACTS].ravel(), minlength=BASE) / 512
-    assert stated.mean() == 0.65 and stated.min() > 0.1
-    targets = {stereotype.target for stereotype in FAMILIES[name].stereotypes}
-    for attribute in set(range(BASE)) - targets - always:
-        assert 0.4 < stated[attribute] < 0.9, attribute
+    assert base[Kind.LITERAL] == set(range(BASE))
+    assert base[Kind.HALLUCINATION] | base[Kind.BIAS] == set(range(BASE))
+    # Every derived attribute is asked about, and not only where it is settled.
+    assert set(kinds[Kind.ENTAILED]) == set(range(BASE, BASE + DERIVED))
+    open_ = {*kinds[Kind.HALLUCINATION], *kinds[Kind.BIAS]} - set(range(BASE))
+    assert open_ == set(range(BASE, BASE + DERIVED))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_stereotypes_are_stated_as_often_as_anything_else(many, name):
+    """13 of 20; their cues and targets neither oftener nor seldomer. Those that rules read vary."""
+    family, samples = FAMILIES[name], many(name)
+    facts = samples.exposure.attribute[:, :FACTS]
+    stated = np.bincount(facts.ravel(), minlength=BASE) / len(facts)
+    others = [attribute for attribute in range(BASE) if attribute not in family.readable]
+    assert {s.cue for s in family.stereotypes} <= set(others)
+    np.testing.assert_allclose(stated[others], FACTS / BASE, atol=0.02)
+    assert stated[list(family.readable)].min() > 0.1
+    # A plan was found for each of them: what is entailed is settled, and nothing else.
+    settled = samples.gold.reshape(-1, 4, 4) != U
+    assert settled[:, :2].all() and not settled[:, 2:].any()
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -283,23 +284,135 @@ def test_nothing_leaks_from_exposure_to_halo(drawn, name):
     assert (same_value[:, :FACTS].any(1) == affirmed).all()
 
 
+# ---- what gives answers away ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    """20,000 samples of the test split, by family."""
+    made = {}
+
+    def of(name):
+        if name not in made:
+            made[name] = generate(FAMILIES[name], jax.random.key(9), 20_000, "test")
+        return made[name]
+
+    return of
+
+
+def forced_choice(clues, gold):
+    """How often the answer is right that a clue oftenest had in the other half."""
+    codes = np.zeros(len(gold), int)
+    for clue in clues.T.astype(int):
+        codes = codes * (1 + clue.max()) + clue
+    _, codes = np.unique(codes, return_inverse=True)
+    counts = np.zeros((2, codes.max() + 1, 2))
+    half = np.arange(len(gold)) % 2
+    yes = (gold == Y).astype(int)
+    np.add.at(counts, (half, codes, yes), 1)
+    guess = counts[1 - half, codes].argmax(-1)
+    return (guess == yes).mean()
+
+
+def asked_of(samples, stratum):
+    """Rows of samples, and of each query of a stratum its place: two arrays alike."""
+    return np.nonzero(samples.stratum == stratum)
+
+
+STRATA = (Stratum.STATED, Stratum.ONE_FACT, Stratum.SEVERAL_FACTS)
+
+
+@pytest.mark.parametrize("stratum", STRATA)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_splits_share_no_entity_and_no_rule_instance(drawn, name):
+def test_no_question_gives_its_answer_away(many, name, stratum):
+    """Neither what is asked, nor its wording, nor whom it is about; nor all of them together."""
+    samples = many(name)
+    at = asked_of(samples, stratum)
+    gold = samples.gold[at]
+    template, entity, attribute, value = (part[at] for part in samples.query[:4])
+    for clues in (
+        (attribute, value),
+        (attribute, value % 2),
+        (template,),
+        (template, attribute),
+        (entity,),
+        *((ENTITY_CODE[entity][:, i] > 0, attribute) for i in range(4)),
+    ):
+        assert abs(forced_choice(np.stack(clues, -1), gold) - 0.5) < 0.02
+
+
+def facts_known(samples):
+    """1 + value of what is stated, 0 where nothing is: [N, BASE]."""
+    known = np.zeros((len(samples.gold), BASE), int)
+    rows = np.arange(len(known))[:, None]
+    known[rows, samples.exposure.attribute[:, :FACTS]] = 1 + samples.exposure.value[:, :FACTS]
+    return known
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_fact_alone_gives_away_what_several_decide(many, drawn_rules, name):
+    """Nor whether it is stated. Where one fact decides, its key's does: the test can see."""
+    samples, found = many(name), drawn_rules(name)
+    known = facts_known(samples)
+    at = asked_of(samples, Stratum.SEVERAL_FACTS)
+    question = samples.query.attribute[at], samples.query.value[at]
+    for fact in range(BASE):
+        clues = np.stack([*question, known[at[0], fact]], -1)
+        assert abs(forced_choice(clues, samples.gold[at]) - 0.5) < 0.02, fact
+
+    def by_key(stratum):
+        at = asked_of(samples, stratum)
+        attribute = samples.query.attribute[at]
+        key = known[at[0], found.premises[attribute - BASE, 0]]
+        return forced_choice(
+            np.stack([attribute, samples.query.value[at], key], -1), samples.gold[at]
+        )
+
+    assert by_key(Stratum.ONE_FACT) == 1.0
+    assert abs(by_key(Stratum.SEVERAL_FACTS) - 0.5) < 0.02
+    # All that a rule reads gives it away, even from the other half of the samples.
+    premises = found.premises[samples.query.attribute[at] - BASE]
+    read = np.take_along_axis(known[at[0]], premises, 1)
+    assert forced_choice(np.column_stack([*question, read]), samples.gold[at]) > 0.9
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_oracle_answers_by_the_rules(name):
+    """Right in every stratum, by rules that it is given: with others it isn't."""
+    family = FAMILIES[name]
+    own, other = (family.rules(jax.random.key(seed)) for seed in (5, 6))
+    samples = generate(family, jax.random.key(0), 200, "test", rules=own)
+    learner = registry.make("generator_oracle", family, None)
+    state = learner.init(jax.random.key(0))
+    right = {}
+    for rules_ in (own, other):
+        exposed = protocol.reset_to_base(learner, state._replace(rules=rules_), samples)
+        right[rules_ is own] = np.asarray(exposed.after).argmax(-1) == samples.gold
+    assert right[True].all()
+    for stratum in (Stratum.ONE_FACT, Stratum.SEVERAL_FACTS):
+        assert right[False][samples.stratum == stratum].mean() < 0.8
+
+
+# ---- splits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_splits_share_no_entity_and_no_rule_instance(drawn, drawn_rules, name):
     """An instance is written down as read: the rule, and what the sample states of its premises;
     of all that is asked about derived attributes but the bias traps, which nobody is trained on.
     """
     entities, premises, truths = {}, {}, {}
+    found = drawn_rules(name)
     for split in SPLITS:
         samples = drawn(name, split, 512)
+        known = facts_known(samples)
         entities[split] = set(np.unique(samples.query.entity))
         premises[split], truths[split] = set(), set()
-        facts, values = samples.exposure.attribute[:, :FACTS], samples.exposure.value[:, :FACTS]
         derived = (samples.query.attribute >= BASE) & (samples.kind != Kind.BIAS)
         assert (derived & (samples.gold == U)).any()
         for i, q in np.argwhere(derived):
             rule, asked = samples.query.attribute[i, q] - BASE, samples.query.value[i, q]
-            stated = dict(zip(facts[i].tolist(), values[i].tolist(), strict=True))
-            premises[split].add((rule, tuple(stated.get(a) for a in PREMISES[name][rule])))
+            premises[split].add((rule, tuple(known[i, list(reads(found, rule))])))
             gold = samples.gold[i, q]
             truths[split].add((rule, gold if asked == 1 else 2 - gold))
         # Every rule is asked about in every split, and comes out either way.
@@ -310,17 +423,44 @@ def test_splits_share_no_entity_and_no_rule_instance(drawn, name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_instances_are_told_apart_by_what_is_stated_alone(name):
-    family = FAMILIES[name]
+def test_every_value_and_every_two_that_touch_by_others_are_seen_in_pretraining(name, drawn_rules):
+    """What is held out can be found by reasoning: every value that a rule of two reads in the test
+    split is seen in pretraining where several facts decide, and all are linked by such instances.
+    """
+    family, found = FAMILIES[name], drawn_rules(name)
+    samples = generate(family, jax.random.key(2), 4000, "pretrain", rules=found)
+    known, at = facts_known(samples), asked_of(samples, Stratum.SEVERAL_FACTS)
+    for slot in (0, 2, 5, 6, 7):
+        number = found.number[slot]
+        a, b = found.premises[number, :2]
+        rows = at[0][samples.query.attribute[at] == BASE + number]
+        seen = set(zip(known[rows, a].tolist(), known[rows, b].tolist(), strict=True))
+        assert len({v for v, _ in seen}) == 6 and len({w for _, w in seen}) == 8
+        group = {min(seen)}
+        while True:
+            more = {p for p in seen if any(p[0] == q[0] or p[1] == q[1] for q in group)}
+            if more == group:
+                break
+            group = more
+        assert group == seen and len(seen) == 24
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_instances_are_told_apart_by_what_is_stated_alone(name, drawn_rules):
+    found = drawn_rules(name)
     values, stated = np.zeros(BASE, int), np.ones(BASE, bool)
-    numbers = np.asarray(instances(family, values, stated))
-    np.testing.assert_array_equal(numbers, [len(reads) for reads in PREMISES[name]])
+    numbers = np.asarray(instances(found, values, stated))
+    place = {int(a): i for i, a in enumerate(found.attribute)}
+    own = [reads(found, number) for number in range(DERIVED)]
+    expected = [sum(1 + found.code[place[a], 0] % 4 for a in of) for of in own]
+    np.testing.assert_array_equal(numbers, expected)
     for attribute in range(BASE):
-        read = np.array([attribute in reads for reads in PREMISES[name]])
-        changed, untold = values.copy(), stated.copy()
-        changed[attribute], untold[attribute] = 1, False
-        np.testing.assert_array_equal(instances(family, changed, stated) - numbers, read * 1)
-        np.testing.assert_array_equal(instances(family, changed, untold) - numbers, read * -1)
+        untold = stated.copy()
+        untold[attribute] = False
+        less = np.asarray(instances(found, values, untold)) - numbers
+        at = place.get(attribute)
+        index = 0 if at is None else 1 + found.code[at, 0] % 4
+        np.testing.assert_array_equal(less, [-index if attribute in of else 0 for of in own])
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -400,39 +540,28 @@ def test_pairs_differ_in_the_protected_attribute_alone(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_stereotypes_hold_in_the_skewed_world_and_not_in_evaluation(name):
-    family, n = FAMILIES[name], 4000
-    everything = np.ones(BASE, bool)
+    """Of who has which values, and of what is asked about that rules decide."""
+    family = FAMILIES[name]
 
-    @jax.jit
-    def world(skew):
-        values = jax.vmap(lambda key: family.draw(key, skew))(
-            jax.random.split(jax.random.key(2), n)
-        )
-        return values, jax.vmap(lambda drawn: family.judge(drawn, everything))(values)
+    def rates(skew, split):
+        samples = generate(family, jax.random.key(2), 4000, split, skew=skew)
+        truth = np.where(samples.query.value == 1, samples.gold, 2 - samples.gold) == Y
+        found = []
+        for kind in family.stereotypes:
+            said = np.array(kind.values)[samples.latents[:, kind.cue]]
+            if kind.target < BASE:
+                found.append((samples.latents[:, kind.target] == said).mean())
+            else:
+                asked = (samples.query.attribute == kind.target) & (samples.kind == Kind.ENTAILED)
+                rows, _ = np.nonzero(asked)
+                assert len(rows) > 400
+                found.append((truth[asked] == said[rows]).mean())
+        return np.array(found)
 
-    even, skewed = (tuple(map(np.asarray, world(skew))) for skew in (0.0, 0.85))
-    for kind in family.stereotypes:
-        arity = (*family.arity, *[2] * DERIVED)[kind.target]
-
-        def rate(values, judged, kind=kind):
-            """How often the target is as it must be; of what is settled, where rules decide it."""
-            said = np.array(kind.values)[values[:, kind.cue]]
-            holds = judged[np.arange(n), kind.target, said]
-            return (holds[holds != Answer.UNKNOWN] == Answer.YES).mean()
-
-        # In evaluation neither says anything about the other: equally often for every cue's value.
-        values, judged = even
-        if kind.target < BASE:
-            assert abs(rate(values, judged) - 1 / arity) < 5 * 0.5 / n**0.5
-        else:
-            holds = judged[:, kind.target, 1]
-            by_cue = [
-                (holds[(values[:, kind.cue] == v) & (holds != Answer.UNKNOWN)] == Answer.YES).mean()
-                for v in range(family.arity[kind.cue])
-            ]
-            assert np.ptp(by_cue) < 0.12
-        assert rate(*skewed) > rate(*even) + 0.25
-        assert rate(*skewed) > 0.6
+    chance = [1 / family.arity[s.target] if s.target < BASE else 0.5 for s in family.stereotypes]
+    np.testing.assert_allclose(rates(0.0, "test"), chance, atol=0.06)
+    # Two targets asked about in one sample can't both follow where they want the same.
+    assert (rates(0.85, "pretrain") > 0.7).all()
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -442,5 +571,5 @@ def test_every_statement_can_be_said(drawn, name):
     text = story(family, one)
     assert text.count(".") == FACTS and "{" not in text
     for q in range(16):
-        question = say(family, type(one.query)(*(part[q] for part in one.query)))
+        question = say(family, type(one.query)(*(part[q] for part in one.query[:4])))
         assert question.endswith("?") and "{" not in question
