@@ -108,7 +108,8 @@ class Through(NamedTuple):
         (state, sample) -> anything.
       answer: (what `learn` returns, query) -> scores.
       chunk: samples worked on side by side on a CPU.
-      factored: the pace of a weight is the product of one for its input and one for its output.
+      factored: the pace of a weight is the product of one for its input and one for its output, and
+        `learn` is given both, as `Factors` in a kernel's place.
     """
 
     learn: Callable[[State, Sample], Any]
@@ -213,8 +214,10 @@ def outer_loss(through: Through, state: State, samples: Samples) -> jax.Array:
 HASTE = 10.0
 
 
-class _Factors(NamedTuple):
-    """Logarithms of a kernel's paces by input and by output, over `HASTE`."""
+class Factors(NamedTuple):
+    """What a kernel's paces are the product of (or, as they are trained, its logarithm over
+    `HASTE`): one for each input, one for each output.
+    """
 
     inputs: jax.Array
     outputs: jax.Array
@@ -225,19 +228,22 @@ def _hastes(params: Any, pace: jax.Array, factored: bool) -> Any:
         first = jnp.log(pace) / HASTE
         if factored and weights.ndim == 2:
             rows, columns = weights.shape
-            return _Factors(jnp.full(rows, first), jnp.zeros(columns))
+            return Factors(jnp.full(rows, first), jnp.zeros(columns))
         return jnp.full_like(weights, first)
 
     return jax.tree.map(leaf, params)
 
 
-def _paces(haste: Any) -> Any:
-    def leaf(z: Any) -> jax.Array:
-        if isinstance(z, _Factors):
-            z = z.inputs[:, None] + z.outputs
-        return jnp.exp(HASTE * z)
+def _paces(haste: Any, whole: bool = True) -> Any:
+    """The paces that `haste` stands for; those of a kernel as their `Factors` unless `whole`."""
 
-    return jax.tree.map(leaf, haste, is_leaf=lambda z: isinstance(z, _Factors))
+    def leaf(z: Any) -> Any:
+        if not isinstance(z, Factors):
+            return jnp.exp(HASTE * z)
+        factors = Factors(*(jnp.exp(HASTE * of) for of in z))
+        return factors.inputs[:, None] * factors.outputs if whole else factors
+
+    return jax.tree.map(leaf, haste, is_leaf=lambda z: isinstance(z, Factors))
 
 
 class _Weights(NamedTuple):
@@ -296,13 +302,13 @@ def _trained(
     level_at_most = max(training.updates - training.updates // 4, 1)
     window = min(training.window, level_at_most)
 
-    def with_trained(state: State, weights: _Weights) -> State:
+    def with_trained(state: State, weights: _Weights, whole: bool = True) -> State:
         if paced:
-            state = state._replace(pace=_paces(weights.haste))
+            state = state._replace(pace=_paces(weights.haste, whole))
         return state._replace(params=weights.params)
 
     def loss(weights: _Weights, state: State, samples: Samples) -> jax.Array:
-        return outer_loss(through, with_trained(state, weights), samples)
+        return outer_loss(through, with_trained(state, weights, not through.factored), samples)
 
     @jax.jit
     def run(outer: Outer, state: State, samples: Samples, key: jax.Array) -> State:

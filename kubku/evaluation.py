@@ -12,6 +12,7 @@ import numpy as np
 
 from evidence.runtime.language_models import Model
 from kubku import audits, measures, protocol
+from kubku.base_states import how_trained
 from kubku.cells import Found
 from kubku.halo import Learner, Samples, State, decide
 from kubku.learners import language_model
@@ -80,12 +81,15 @@ def evaluate(
             swept = rows(test, slice(0, amount.sweep))
             found |= measures.by_steps(learner, state, matched.threshold, swept)
         found |= measures.streaming(learner, state, matched.threshold, splits.streams)
+    updates, level = how_trained(base)
     note = Tuned(
         trial=tuned.trial,
         threshold=matched.threshold,
         objective=matched.objective,
         thresholds={str(most): point.threshold for most, point in tuned.points.items()},
         reached={str(most): point.reached for most, point in tuned.points.items()},
+        updates=updates,
+        level=level,
         seconds=time.perf_counter() - clock,
         seconds_base=seconds_base,
         made_on=jax.devices()[0].device_kind,

@@ -198,6 +198,10 @@ class Tuned(Record):
     """By limit of BKU."""
     reached: Mapping[str, bool] = Field(default_factory=dict)
     """By limit of BKU, whether some threshold kept it on the validation split."""
+    updates: int | None = None
+    """Adam steps that the base state was trained for; None where nothing was trained."""
+    level: bool | None = None
+    """Whether its loss had levelled before the last that there may be."""
     seconds: float
     """Of the cell, its base state aside."""
     seconds_base: float

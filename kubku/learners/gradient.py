@@ -223,7 +223,7 @@ def one_step_of_mlp(encode: Callable[[Statement], jax.Array], chunk: int = 64) -
         slopes = [slope]
         for layer, x in zip(layers[:0:-1], inputs[:0:-1], strict=True):
             slopes.insert(0, slope := (slope @ layer["kernel"].T) * (x > 0))
-        paces = [_factors(pace) for pace in _layers(state.pace)]
+        paces = [(*layer["kernel"], layer["bias"]) for layer in _layers(state.pace)]
         return Step(layers, paces, inputs, slopes)
 
     def answer(step: Step, query: Statement) -> jax.Array:
@@ -240,12 +240,6 @@ def _layers(params: Any) -> list[Any]:
     """Those of an `MLP` in order."""
     of = params["params"]
     return [of[f"Dense_{number}"] for number in range(len(of))]
-
-
-def _factors(pace: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Of a kernel's paces, which are a product of one for each input and one for each output."""
-    kernel = pace["kernel"]
-    return kernel[:, 0], kernel[0] / kernel[0, 0], pace["bias"]
 
 
 def adam(

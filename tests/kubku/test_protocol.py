@@ -663,7 +663,8 @@ def test_a_step_of_an_mlp_in_dual_form_is_a_step(samples, replayed):
 
     def loss(through):
         def of(params, haste):
-            moved = state._replace(params=params, pace=base_states._paces(haste))
+            pace = base_states._paces(haste, whole=not through.factored)
+            moved = state._replace(params=params, pace=pace)
             return base_states.outer_loss(through, moved, told)
 
         return jax.jit(jax.value_and_grad(of, argnums=(0, 1)))(state.params, haste)

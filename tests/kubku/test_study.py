@@ -17,6 +17,7 @@ from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
 from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
+from kubku.outer import OUTER
 from kubku.parts import Tuned
 from kubku.plan import prepared
 from kubku.tasks import FAMILIES, generate
@@ -82,11 +83,7 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
     assert names[0] == names[1] and len(names[0]) == 3
     kept = bases(tmp_path / "at_once", stage="evaluate")
     for cell, expected in zip(cells, alone, strict=True):
-        made = kept.get(cell)[0]
-        # A twentieth of what one update changes: Adam takes a step of one size, whatever a gradient
-        # near 0 is rounded to, and a pace is the exponential of what it trains.
-        chex.assert_trees_all_close(made.pace, expected.pace, rtol=1e-3)
-        chex.assert_trees_all_close(made._replace(pace=0), expected._replace(pace=0), atol=1e-5)
+        chex.assert_trees_all_close(kept.get(cell)[0], expected, rtol=1e-4, atol=1e-5)
     first, second = (jax.tree.leaves(state.params) for state in alone[:2])
     assert not np.allclose(first[1], second[1])
     starts = [kept.get(cell._replace(base="random"))[0].params for cell in cells[:2]]
