@@ -55,7 +55,7 @@ def ground(tmp_path_factory):
         "budget": usual["budget"]
         | {
             "train_steps": 64 * 32 * 24,
-            "evaluation_worlds": 256,
+            "evaluation_worlds": 128,
             "steps_per_world": 128,
             "reward_model_steps": 300,
         },
