@@ -173,13 +173,13 @@ def _begun(
     jobs: Sequence[Job],
 ) -> tuple[Mode, Any, jax.Array]:
     """What all runs are rewarded with, their first policies and their keys; leading axis [runs]."""
-    names, place = list(ground.study.drawn), {seed: i for i, seed in enumerate(ground.seeds)}
+    names, place = list(ground.drawn), {seed: i for i, seed in enumerate(ground.seeds)}
     guards = [job.guard for job in jobs if job.guard is not None]
     anchored = any(guard.kl or guard.excess for guard in guards)
     discriminated = any(guard.occupancy_kl or guard.occupancy_chi for guard in guards)
     modes, initial, keys = [], [], []
     for job in jobs:
-        ready, start = prepared[job.seed], ground.study.drawn[job.proxy].start
+        ready, start = prepared[job.seed], ground.drawn[job.proxy].start
         own = jax.tree.map(lambda x, job=job: x[place[job.seed]], policies[start])
         reward = jax.tree.map(lambda x, job=job: x[names.index(job.proxy)], ready.reward)
         if job.guard is not None:
