@@ -19,8 +19,8 @@ _usual, _usually_ignored = sys.excepthook, sys.unraisablehook
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if isinstance(error, ModuleNotFoundError) and find_spec("hydra") is None:
         print(
-            f"{error.name} is not installed here; in a checkout make puts it, and all the rest, into "
-            ".venv: source .venv/bin/activate",
+            f"{error.name} is not installed here; in a checkout make puts it into .venv, with all "
+            "the rest: source .venv/bin/activate",
             file=sys.stderr,
             flush=True,
         )
