@@ -1,7 +1,8 @@
 """The experiment: every learner on every family from every base state, one resumable cell a piece.
 
 Finished cells stand as files in the run's folder; a rerun in the same folder goes on with the
-missing ones. Base states stand in a cache of their own.
+missing ones, and several processes in one folder share them. Base states stand in a cache of their
+own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from evidence.runtime.devices import side_by_side
+from evidence.runtime.devices import place, side_by_side
 from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
 from kubku import assessment, cells, evaluation, report, samples, thesis
@@ -52,10 +53,7 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
         names them.
     """
     start = time.perf_counter()
-    plan = prepared(settings, folder)
-    keep_settings(plan)
-    _tell_idle(plan, console)
-    _work([*_samples_jobs(plan), *_jobs(plan, partial(_evaluate, plan)), *_growth(plan)], console)
+    plan = share(settings, folder, console)
     _ask_model(plan)
     collected = _collected(plan)
     found = list(collected.cells())
@@ -73,6 +71,24 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     return results
 
 
+def share(settings: Experiment, folder: Path, console: Console) -> Plan:
+    """Make what cells are missing, this process' part of them first; what another has made by then
+    is not made again.
+
+    Returns:
+      The plan, of which language models' cells alone are left to do.
+
+    Raises:
+      ValueError: as `run` does.
+    """
+    plan = prepared(settings, folder)
+    keep_settings(plan)
+    _tell_idle(plan, console)
+    jobs = _own_first([*_jobs(plan, partial(_evaluate, plan)), *_growth(plan)])
+    _work([*_samples_jobs(plan), *jobs], console)
+    return plan
+
+
 def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[Path]:
     """A stage that leaves no results.
 
@@ -85,7 +101,7 @@ def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[
     plan = prepared(settings, folder)
     keep_settings(plan)
     _tell_idle(plan, console)
-    _work(list(_jobs(plan, plan.bases.get)), console)
+    _work(_own_first([*_jobs(plan, plan.bases.get)]), console)
     return [Path(settings.cache)]
 
 
@@ -132,6 +148,15 @@ def _growth(plan: Plan) -> Iterator[_Job]:
         if grown and cell.replicate == 0 and cell.world == plan.settings.worlds[0]:
             of = cell.family, cell.learner, "growth"
             yield _Job(of, "growth", partial(_grow, plan, cell))
+
+
+def _own_first(jobs: Sequence[_Job]) -> list[_Job]:
+    """All jobs, this process' part of them first, the others' last ones last: whoever is early
+    helps, and nobody waits for one that has died.
+    """
+    index, of = place()
+    others = [job for number, job in enumerate(jobs) if number % of != index]
+    return [*jobs[index::of], *reversed(others)]
 
 
 def _work(jobs: Iterable[_Job], console: Console) -> None:
