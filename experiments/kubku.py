@@ -31,7 +31,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
     tracking.require(settings.tracker)
-    if devices.place().index > 0:
+    if devices.place().number > 0:
         console.quiet = True
         help_out = study.run_stage if not settings.writes_results else study.share
         help_out(settings, folder, console)

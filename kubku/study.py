@@ -154,9 +154,9 @@ def _own_first(jobs: Sequence[_Job]) -> list[_Job]:
     """All jobs, this process' part of them first, the others' last ones last: whoever is early
     helps, and nobody waits for one that has died.
     """
-    index, of = place()
-    others = [job for number, job in enumerate(jobs) if number % of != index]
-    return [*jobs[index::of], *reversed(others)]
+    number, of = place()
+    others = [job for i, job in enumerate(jobs) if i % of != number]
+    return [*jobs[number::of], *reversed(others)]
 
 
 def _work(jobs: Iterable[_Job], console: Console) -> None:

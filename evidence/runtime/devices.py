@@ -33,7 +33,8 @@ _PLACES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
 )
 _LONGEST_WAIT_S = 7 * 24 * 3600
-Job, Done = TypeVar("Job"), TypeVar("Done")
+Job = TypeVar("Job")
+Done = TypeVar("Done")
 _own: ContextVar[jax.Device | None] = ContextVar("own", default=None)
 """The device that a job of `side_by_side` keeps to."""
 
@@ -87,9 +88,9 @@ def join_processes() -> None:
 
 
 class Place(NamedTuple):
-    """Which of several processes this one is."""
+    """Which of several processes this one is: a number from 0, of so many."""
 
-    index: int
+    number: int
     of: int
 
 
@@ -102,7 +103,7 @@ def place() -> Place:
     for index, of in _PLACES:
         if of in os.environ and int(os.environ[of]) > 1:
             found = Place(int(os.environ.get(index, "-1")), int(os.environ[of]))
-            if not 0 <= found.index < found.of:
+            if not 0 <= found.number < found.of:
                 given = os.environ.get(index)
                 raise ValueError(f"{index}={given}: of {of}={found.of} processes they are 0 and up")
             return found
