@@ -2,9 +2,10 @@
 
 Studies are run by name: `training` (15 minutes on one core), `rollout_storage` (20 on two),
 `epistemic` (3), `completeness` (2), `outer` (20), `engines` (5; wants the extra `engines`),
-`wordnet [FOLDER]` (1; wants WordNet), `completeness_installed` (10; that and pykeen); and
-`python benchmarks/calibration.py` (10). `agreement` (10 minutes) and `w3c FOLDER` compare verdicts,
-not times; `faults [PYTEST'S ARGUMENTS]` what is survived (hours; `faults -m "not full"`: minutes).
+`wordnet [FOLDER]` (1; wants WordNet), `completeness_installed` (10; that and pykeen), `plan` (1,
+after the others); and `python benchmarks/calibration.py` (10). `agreement` (10 minutes) and `w3c
+FOLDER` compare verdicts, not times; `faults [PYTEST'S ARGUMENTS]` what is survived (hours; `faults
+-m "not full"`: minutes).
 """
 
 from __future__ import annotations
