@@ -32,7 +32,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
-    from epistemic import first_screen, report, study
+    from epistemic import ahead, first_screen, report, study
     from epistemic.completeness import sweep
     from epistemic.results import Results
     from epistemic.settings import read
@@ -49,9 +49,11 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
                 written = study.run_stage(settings, folder, console)
             show_files(written, console)
             return
-        go = sweep.run if settings.study.kind == "completeness" else study.run
+        sweeps = settings.study.kind == "completeness"
         with files.alone(folder):
-            results = go(settings, folder, console)
+            if settings.stage == "all" and not sweeps:
+                ahead.of_systems(settings, console)
+            results = (sweep if sweeps else study).run(settings, folder, console)
     tracked(results, settings.tracker, "epistemic", folder)
     notes: list[str] = []
     if isinstance(results, Results):

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +20,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from evidence.pages import counted
 from evidence.runtime.devices import place, side_by_side
 from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
+from evidence.runtime.progress import spoken
 from kubku import assessment, cells, evaluation, report, samples, thesis
 from kubku.arms import Arm, Asked
 from kubku.assessment import Collected
@@ -84,6 +87,7 @@ def share(settings: Experiment, folder: Path, console: Console) -> Plan:
     plan = prepared(settings, folder)
     keep_settings(plan)
     _tell_idle(plan, console)
+    _tell_work(plan, console)
     jobs = _own_first([*_jobs(plan, partial(_evaluate, plan)), *_growth(plan)])
     _work([*_samples_jobs(plan), *jobs], console)
     return plan
@@ -113,6 +117,17 @@ def _tell_idle(plan: Plan, console: Console) -> None:
     for idle in (name for name in plan.settings.learner.names if name not in able):
         families = ", ".join(plan.settings.task.families)
         console.print(f"{idle} is left out: it can handle none of {families}")
+
+
+def _tell_work(plan: Plan, console: Console) -> None:
+    kept = sum(cells.is_kept(plan.folder / cell.path) for cell in plan.cells)
+    drawn = plan.settings.budget.test
+    console.print(
+        f"{counted(len(plan.cells), 'cell')} of up to {drawn:,} samples, {kept} of them kept; how "
+        "long the others take is told when a tenth is done",
+        style="dim",
+        highlight=False,
+    )
 
 
 class _Job(NamedTuple):
@@ -172,10 +187,15 @@ def _work(jobs: Iterable[_Job], console: Console) -> None:
     with warnings.catch_warnings(), Progress(*columns, console=console, disable=silent) as bar:
         task = bar.add_task("kubku", total=len(waiting))
 
+        start, done = time.perf_counter(), count(1)
+
         def work(job: _Job) -> None:
             bar.update(task, description=" ".join(job.of))
             job.do()
             bar.advance(task)
+            if (number := next(done)) == -(-len(waiting) // 10):
+                more = (time.perf_counter() - start) * (len(waiting) / number - 1)
+                console.print(f"about {spoken(more)} more", style="dim", highlight=False)
 
         # orbax warns about layouts that don't matter on one host.
         warnings.simplefilter("ignore")

@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
+from epistemic import ahead
 from epistemic.cards import Card, read_cards
 from epistemic.completeness import linked, linking, report, scoring
 from epistemic.completeness.claims import Sample, answer_draws, sample
@@ -108,6 +109,7 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     domains = settings.study.domains
     meant = [settings.domain] if domains is None else [built_in(name) for name in domains]
     loaded = [load_domain(each) for each in meant]
+    ahead.of_sweep(settings, (len(domain.graph) for domain in loaded), console)
     found = study(settings, list(map(compiled_alone, loaded)), console)
     results = Results(
         manifest=Manifest.now(settings.model_dump(by_alias=True), [settings.seed]),
@@ -262,8 +264,7 @@ class _Stepping:
     done: Callable[[], None]
 
     def __call__(self, at: tuple[float, float]) -> _Step:
-        (wrong, keep), settings = at, self.settings
-        found: list[_Cell] = []
+        (wrong, keep), settings, found = at, self.settings, list[_Cell]()
         oracles = [
             Oracle(_worse(settings, self.domain, keep, wrong, seed), self.domain.constraints)
             for seed in _seeds(settings)
@@ -285,8 +286,7 @@ class _Stepping:
         return _Step(found, spoken)
 
     def _groups(self, wrong: float) -> list[_Group]:
-        asked = [] if self.asked is None else [self.asked]
-        return [self._simulated[wrong], *asked]
+        return [self._simulated[wrong], *([self.asked] if self.asked is not None else [])]
 
     @cached_property
     def _simulated(self) -> dict[float, _Group]:

@@ -29,6 +29,14 @@ SMALL = {
 }
 
 
+AHEAD = {
+    "goodhart": "memory: about .*about",
+    "epistemic": "1 domain, 9 worse graphs each, 40 claims a graph.*about",
+    "kubku": r"\d+ cells of up to \d+ samples, 0 of them kept.*about .* more",
+}
+"""What each says that it will take, before it begins."""
+
+
 def start(name, folder, **variables):
     return subprocess.Popen(
         [
@@ -89,6 +97,7 @@ def test_two_processes_agree_with_one(name, alone, tmp_path):
     processes = [start(name, tmp_path, **told, JAX_PROCESS_ID=str(i)) for i in range(2)]
     first, second = (ended(process) for process in processes)
     assert "Page: " in first and "Page: " not in second
+    assert re.search(AHEAD[name], first, re.DOTALL), first
     assert (tmp_path / "out" / "report.html").exists()
     assert results(tmp_path) == results(alone(name))
 
