@@ -112,6 +112,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         return _mean([2 * right - 1 for right in of(name)], tests, (-1, 1))
 
     both = [np.stack(pair, -1) for pair in zip(of("ku"), of("bku"), strict=True)]
+    per_second = [len(cell["answers"]) / cell["seconds_exposed"] for cell in cells]
     return BaseStateResults(
         KU_avg=score("ku"),
         BKU_avg=score("bku"),
@@ -137,11 +138,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         corrected_L=corrected("literal"),
         corrected_E=corrected("entailed"),
         halos=Halos(**{kind: _halo(of_kind, cells, tests) for kind, of_kind in _HALOS.items()}),
-        histogram=Histogram(
-            edges=tuple(HISTOGRAM.tolist()),
-            KU=_counted(of("ku")),
-            BKU=_counted(of("bku")),
-        ),
+        histogram=_histogram(of("ku"), of("bku")),
         by_k=_by_k(cells, tests),
         bias_drift=_drift(arm, tests),
         audit=_audited(cells, "audit"),
@@ -149,10 +146,12 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         split_read=_audited(cells, "split_read"),
         tuned=tuple(cell.note for cell in cells),
         samples=len(both[0]),
-        samples_per_second=float(
-            np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in cells])
-        ),
+        samples_per_second=float(np.median(per_second)),
     )
+
+
+def _histogram(ku: list[np.ndarray], bku: list[np.ndarray]) -> Histogram:
+    return Histogram(edges=tuple(HISTOGRAM.tolist()), KU=_counted(ku), BKU=_counted(bku))
 
 
 def _surely_above_0(changes: np.ndarray) -> bool:
