@@ -1,12 +1,12 @@
 """`python -m benchmarks [NAME ...]`: run the named benchmarks, or all that take minutes at most.
 
 Studies are run by name: `training` (15 minutes on one core), `rollout_storage` (20 on two),
-`epistemic` (3), `completeness` (2), `outer [LEARNER ...]` (15 on two), `engines` (5; wants the
+`epistemic` (3), `completeness` (2), `outer [LEARNER ...]` (10 on two), `engines` (5; wants the
 extra `engines`), `wordnet [FOLDER]` (1; wants WordNet), `completeness_installed` (10; that and
-pykeen); and `python benchmarks/calibration.py` (10). `agreement` (10 minutes) and `w3c FOLDER`
-compare verdicts, not times; `faults [PYTEST'S ARGUMENTS]` what is survived (hours;
-`faults -m "not full"`: minutes).
-`gpu` measures an accelerator (an hour; `gpu dry` tries it small, anywhere).
+pykeen), `plan` (1, after the others); and `python benchmarks/calibration.py` (10). `agreement` (10
+minutes) and `w3c FOLDER` compare verdicts, not times; `faults [PYTEST'S ARGUMENTS]` what is
+survived (hours; `faults -m "not full"`: minutes). `gpu` measures an accelerator (an hour; `gpu dry`
+tries it small, anywhere).
 """
 
 from __future__ import annotations

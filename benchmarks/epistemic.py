@@ -1,10 +1,11 @@
 """The tables of docs/results/epistemic.md: every system on both domains, from replies that ship.
 
-Each domain four times: with every system, the model held to the three words; the model's systems
-alone, free to say what they like; the licence alone, on ten times as many cards, while its graph
-gets worse; and the two systems that the thesis compares, on as many cards as its verdict needs, and
-on cards that only the graph settles. Writes into benchmarks/results/epistemic/ the results of each,
-the two domains compared, these tables as text and the figures of graph quality.
+Each domain five times: with every system, the model held to the three words; the model's systems
+alone, free to say what they like; the same held to them, of another model; the licence alone, on
+ten times as many cards, while its graph gets worse; and the two systems that the thesis compares,
+on as many cards as its verdict needs, and on cards that only the graph settles. Writes into
+benchmarks/results/epistemic/ the results of each, the two domains compared, these tables as text
+and the figures of graph quality.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ _FOLDER = RESULTS / "epistemic"
 # Cards of each label for the thesis. A loss of 0 is told from one of 5 points where cards about one
 # subject count as Kish's effective number says and come to 73: z^2 / (n + z^2) < 0.05.
 _DOMAINS = {"rivers": 130, "countries": 100}
+# What a model is asked that is held to the three words.
+_HELD = ("llm", "llm_without_facts", "rag", "graph_rag", "graph_rag_unlicensed")
 _ARMS = {
     "": ("llm=recorded",),
     "_free": ("llm=recorded_free", f"system.names=[{','.join(NEED_A_MODEL)}]", "quality.keep=[]"),
+    "_gemma": ("llm=recorded_gemma", f"system.names=[{','.join(_HELD)}]", "quality.keep=[]"),
     "_licence": ("system=graph_rag_licence", "near_miss.num=0"),
     # Recorded with llm=local and the same settings of cards.
     "_thesis": (

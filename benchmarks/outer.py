@@ -22,6 +22,7 @@ import jax
 from benchmarks.timing import save
 from evidence.runtime import devices
 from kubku.base_states import WORLDS, Maker, Outer, Through, Training, outer_loss
+from kubku.halo import veiled
 from kubku.learners import registry
 from kubku.outer import OUTER
 from kubku.protocol import with_trial
@@ -68,7 +69,7 @@ def judged(name: str, family: Family) -> Callable[[Outer], dict[str, Any]]:
     keys = jax.random.split(jax.random.key(0), 5)
     rules = family.rules(keys[4])
     pretrain, validation = (
-        generate(family, key, n, split, skew=WORLDS["skewed"], rules=rules)
+        veiled(generate(family, key, n, split, skew=WORLDS["skewed"], rules=rules))
         for key, n, split in ((keys[0], 8192, "pretrain"), (keys[1], 256, "validation"))
     )
     learner = registry.make(name, family, Training(updates=UPDATES, batch=BATCH))
@@ -105,18 +106,28 @@ def main(*names: str) -> None:
     wanted = names or tuple(name for name in OUTER if not registry.LEARNERS[name].wants_gpu)
     best: dict[str, dict[str, Outer]] = {name: {} for name in wanted}
     trials: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in wanted}
-    for name in wanted:
-        for family in FAMILIES.values():
-            entry = registry.LEARNERS[name]
-            if entry.can_handle(family):
-                paced = entry.group == "gradient"
-                start = START if paced else START._replace(pace=1.0)
-                found, tried = climb(start, paced, judged(name, family))
-                best[name][family.name], trials[name][family.name] = found, tried
+
+    def search(of: tuple[str, str]) -> None:
+        name, family = of
+        paced = registry.LEARNERS[name].group == "gradient"
+        start = START if paced else START._replace(pace=1.0)
+        found, tried = climb(start, paced, judged(name, FAMILIES[family]))
+        best[name][family], trials[name][family] = found, tried
+
+    # What reads frames as patterns is trained as in the families that it hears.
+    jobs = [
+        (name, family.name)
+        for name in wanted
+        for family in FAMILIES.values()
+        if registry.LEARNERS[name].can_handle(family)
+        and (registry.LEARNERS[name].group == "gradient" or not family.is_shown)
+    ]
+    devices.side_by_side(search, jobs, lambda of: of)
     note = (
         f"outer loss of meta weights after at most {UPDATES} updates of {BATCH} samples, on 256 "
         f"validation samples in a skewed world; not searched: "
         f"{', '.join(name for name in OUTER if name not in wanted)}"
     )
-    plain = {name: {f: outer._asdict() for f, outer in of.items()} for name, of in best.items()}
+    plain = {name: {f: of[f]._asdict() for f in sorted(of)} for name, of in best.items()}
+    trials = {name: {f: of[f] for f in sorted(of)} for name, of in trials.items()}
     save("outer", {"best": plain, "trials": trials}, note)

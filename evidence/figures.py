@@ -201,7 +201,8 @@ def _lay_out(figure: Figure) -> None:
     """Find room for everything once, not again for each file: it takes most of the time."""
     if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        # Not "none": a placeholder would have each file drawn twice.
+        figure.set_layout_engine(None)
 
 
 def _svg(figure: Figure, fonttype: str, **options: Any) -> str:

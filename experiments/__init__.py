@@ -1,7 +1,7 @@
 """The commands: settings composed, one study run, what it found shown.
 
 A Ctrl-C ends in a line even while modules are still being imported, and is heard even where Python
-only reports what is raised.
+only reports what is raised. So does a Python that lacks what is to be imported.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ import os
 import signal
 import sys
 import threading
+from importlib.util import find_spec
 from types import TracebackType
 
 _usual, _usually_ignored = sys.excepthook, sys.unraisablehook
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if isinstance(error, ModuleNotFoundError) and find_spec("hydra") is None:
+        print(
+            f"{error.name} is not installed here; in a checkout make puts it into .venv, with all "
+            "the rest: source .venv/bin/activate",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(2)
     if not issubclass(kind, KeyboardInterrupt):
         return _usual(kind, error, trace)
     print("interrupted before anything began", file=sys.stderr, flush=True)

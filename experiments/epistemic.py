@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
 
     devices.configure(config.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
-    from epistemic import first_screen, report, study
+    from epistemic import ahead, first_screen, report, study
     from epistemic.completeness import sweep
     from epistemic.results import Results
     from epistemic.settings import read
@@ -39,14 +41,19 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     settings = read(plain)
     tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
-    if not settings.writes_results:
+    with _by_the_first(settings.study.kind == "systems") as mine:
+        if not mine:
+            return
+        if not settings.writes_results:
+            with files.alone(folder):
+                written = study.run_stage(settings, folder, console)
+            show_files(written, console)
+            return
+        sweeps = settings.study.kind == "completeness"
         with files.alone(folder):
-            written = study.run_stage(settings, folder, console)
-        show_files(written, console)
-        return
-    go = sweep.run if settings.study.kind == "completeness" else study.run
-    with files.alone(folder):
-        results = go(settings, folder, console)
+            if settings.stage == "all" and not sweeps:
+                ahead.of_systems(settings, console)
+            results = (sweep if sweeps else study).run(settings, folder, console)
     tracked(results, settings.tracker, "epistemic", folder)
     notes: list[str] = []
     if isinstance(results, Results):
@@ -55,6 +62,20 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
         notes += first_screen.usage(results)
         notes += [f"{step.what}\n  {step.settings}" for step in first_screen.next_steps(results)]
     show(results, report.summary(results), folder / "report.html", console, notes)
+
+
+@contextmanager
+def _by_the_first(alone: bool) -> Iterator[bool]:
+    """Whether this process has something to do. Of work that is one process' own, since cards are
+    answered in their order, the first does all; the others wait for its end.
+    """
+    from evidence.runtime import devices, files
+
+    try:
+        yield not alone or files.is_first_process()
+    finally:
+        if alone:
+            devices.wait_for_all("the first process")
 
 
 if __name__ == "__main__":

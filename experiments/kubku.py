@@ -22,7 +22,8 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     """One study, or one stage of it, in its output folder."""
     from evidence.runtime import devices, files, tracking
 
-    devices.configure(config.compilation_cache)
+    # Several processes share the cells in a folder, and need no word of each other for that.
+    devices.configure(config.compilation_cache, join=False)
     # JAX must not be used before this line, and what follows uses it.
     from kubku import report, study
     from kubku.plan import wanting_gpu
@@ -31,7 +32,11 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     plain: Any = OmegaConf.to_container(config, resolve=True)
     settings = read(plain)
     tracking.require(settings.tracker)
-    console.quiet = not files.is_first_process()
+    if devices.place().number > 0:
+        console.quiet = True
+        help_out = study.run_stage if not settings.writes_results else study.share
+        help_out(settings, folder, console)
+        return
     for name, minutes in wanting_gpu(settings).items():
         console.print(
             f"{name} wants a GPU: its base states take a CPU core up to about {minutes:,.0f} "

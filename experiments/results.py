@@ -207,6 +207,9 @@ def _show_sweep(folder: Path, below: sweeps.Jobs, console: Console, *, every: bo
     if not below.done:
         raise FileNotFoundError(f"{folder}: there is no {Results.file} in it or below it")
     parts = {name: evidence.load(job) for name, job in below.done.items()}
+    if len(parts) == 1 and not below.again:
+        (job,) = below.done.values()
+        return _show(job, console, every=every)
     (first, *others) = {wing_of(part) for part in parts.values()}
     if not others and first in _JOINED:
         try:

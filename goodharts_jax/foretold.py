@@ -75,7 +75,7 @@ def score_all(ground: Ground, prepared: Mapping[int, Prepared]) -> dict[tuple[st
     say = jax.jit(jax.vmap(foreseen, (None, 0, 0, 0)))
     stages, found = list(ground.study.stages), {}
     for seed, ready in prepared.items():
-        for index, (name, proxy) in enumerate(ground.study.drawn.items()):
+        for index, (name, proxy) in enumerate(ground.drawn.items()):
             reward = jax.tree.map(lambda x, i=index: x[i], ready.reward)
             table = _table(small, ground.senses.replace(reward=reward), say)  # type: ignore[attr-defined]
             start = stages.index(proxy.start)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from evidence.runtime import devices
-from evidence.runtime.devices import fetch, over_runs, shard
+from evidence.runtime.devices import Lifted, fetch, over_runs, shard
 from goodharts_jax import ppo, relabelling, training
 from goodharts_jax.live import observing
 from goodharts_jax.modes import Mode
@@ -60,7 +60,23 @@ def stages(ground: Ground) -> Policies:
     """Parameters of the policies that a training on the truth goes through, by stage; leading axis
     [seeds].
     """
-    plan, number = ground.settings.plan, len(ground.seeds)
+    number, (begin, go_on) = len(ground.seeds), _programs(ground.settings.plan)
+    keys = jax.vmap(jax.random.key)(jnp.array(ground.seeds, jnp.uint32))
+    modes, keys = shard((repeat(ground.senses, number), keys))
+    states = begin(ground.world, keys)
+    found, done = dict[str, chex.ArrayTree](), 0
+    for name, updates in sorted(ground.study.stages.items(), key=lambda item: item[1]):
+        # A training shorter than a stage ends with it.
+        goal = min(updates, ground.settings.num_updates)
+        count = np.asarray(goal - done, np.int32)
+        states = go_on((ground.world, ground.settings.hyper, count), modes, states)
+        found[name], done = fetch(states.params, number), goal
+    return found
+
+
+@cache
+def _programs(plan: ppo.Plan) -> tuple[Lifted, Lifted]:
+    """What begins runs and what carries them on by a number of updates; made once."""
 
     def go_on(shared: Any, mode: Mode, state: ppo.TrainState) -> ppo.TrainState:
         world, hyper, updates = shared
@@ -70,18 +86,8 @@ def stages(ground: Ground) -> Policies:
 
         return jax.lax.fori_loop(0, updates, update, state)
 
-    train = over_runs(go_on, donate=(2,))
-    keys = jax.vmap(jax.random.key)(jnp.array(ground.seeds, jnp.uint32))
-    modes, keys = shard((repeat(ground.senses, number), keys))
-    states = over_runs(lambda world, key: ppo.start(plan, world, key))(ground.world, keys)
-    found, done = dict[str, chex.ArrayTree](), 0
-    for name, updates in sorted(ground.study.stages.items(), key=lambda item: item[1]):
-        # A training shorter than a stage ends with it.
-        goal = min(updates, ground.settings.num_updates)
-        count = np.asarray(goal - done, np.int32)
-        states = train((ground.world, ground.settings.hyper, count), modes, states)
-        found[name], done = fetch(states.params, number), goal
-    return found
+    begin = over_runs(lambda world, key: ppo.start(plan, world, key))
+    return begin, over_runs(go_on, donate=(2,))
 
 
 # ---- what training makes of it ------------------------------------------------------------------
@@ -167,13 +173,13 @@ def _begun(
     jobs: Sequence[Job],
 ) -> tuple[Mode, Any, jax.Array]:
     """What all runs are rewarded with, their first policies and their keys; leading axis [runs]."""
-    names, place = list(ground.study.drawn), {seed: i for i, seed in enumerate(ground.seeds)}
+    names, place = list(ground.drawn), {seed: i for i, seed in enumerate(ground.seeds)}
     guards = [job.guard for job in jobs if job.guard is not None]
     anchored = any(guard.kl or guard.excess for guard in guards)
     discriminated = any(guard.occupancy_kl or guard.occupancy_chi for guard in guards)
     modes, initial, keys = [], [], []
     for job in jobs:
-        ready, start = prepared[job.seed], ground.study.drawn[job.proxy].start
+        ready, start = prepared[job.seed], ground.drawn[job.proxy].start
         own = jax.tree.map(lambda x, job=job: x[place[job.seed]], policies[start])
         reward = jax.tree.map(lambda x, job=job: x[names.index(job.proxy)], ready.reward)
         if job.guard is not None:

@@ -19,6 +19,7 @@ from goodharts_jax.learnt_results import (
     LearntStudy,
     PressureCurve,
     ProxyRow,
+    Remedies,
     StudyRun,
 )
 from goodharts_jax.population import Study
@@ -47,18 +48,16 @@ def find(study: Study) -> partial[Results]:
 
 
 def _learnt_proxy(ground: Ground) -> partial[Results]:
-    runs, _ = train_all(ground)
+    runs = tuple(run for part in ground.parts for run in train_all(part)[0])
     return partial(Results, modes={}, study=LearntStudy(runs=runs, rows=rows(runs)))
 
 
 def _remedies(ground: Ground) -> partial[Results]:
-    every = ground.settings.remedies
-    runs, _ = train_all(ground, remedies.jobs(ground, every))
+    runs = _with_remedies(ground)
     bare = [run for run in runs if run.remedy is None]
     found = remedies.table(runs)
     if (other := _elsewhere(ground)) is not None and found.proxies:
-        there, _ = train_all(other, remedies.jobs(other, every, found))
-        found = remedies.judged_elsewhere(found, there)
+        found = remedies.judged_elsewhere(found, _with_remedies(other, found))
     missing = () if found.proxies else ("No proxy leaves a gap that a remedy could close.",)
     return partial(
         Results,
@@ -66,6 +65,16 @@ def _remedies(ground: Ground) -> partial[Results]:
         study=LearntStudy(runs=runs, rows=rows(bare)),
         remedies=found,
         warnings=missing,
+    )
+
+
+def _with_remedies(ground: Ground, chosen: Remedies | None = None) -> tuple[StudyRun, ...]:
+    """Every run, or every run at the chosen strengths."""
+    every = ground.settings.remedies
+    return tuple(
+        run
+        for part in ground.parts
+        for run in train_all(part, remedies.jobs(part, every, chosen))[0]
     )
 
 
@@ -115,10 +124,10 @@ def train_all(
       jobs: the runs; None for each proxy and seed once.
     """
     if jobs is None:
-        jobs = [Job(proxy, seed) for proxy in ground.study.drawn for seed in ground.seeds]
+        jobs = [Job(proxy, seed) for proxy in ground.drawn for seed in ground.seeds]
     policies = learnt.stages(ground)
     prepared = {}
-    title = f"making {len(ground.study.drawn)} proxies for each of {len(ground.seeds)} seeds"
+    title = f"making {len(ground.drawn)} proxies for each of {len(ground.seeds)} seeds"
     with progress.bar(title, len(ground.seeds), "seeds", ground.console, compiles=True) as advance:
         for place, seed in enumerate(ground.seeds):
             own = {
@@ -135,8 +144,8 @@ def train_all(
 
 def told(ground: Ground, job: Job, ready: Prepared, trained: Trained, place: int) -> StudyRun:
     """What is kept of one run, which has a `place` in the population."""
-    names, at = list(ground.study.drawn), list(ground.study.stages)
-    proxy = ground.study.drawn[job.proxy]
+    names, at = list(ground.drawn), list(ground.study.stages)
+    proxy = ground.drawn[job.proxy]
     index, start = names.index(job.proxy), at.index(proxy.start)
     watch = jax.tree.map(lambda x: np.asarray(x[place], np.float64), trained.watches)
     updates = training.looks(len(watch.kl), ground.chunk_updates)

@@ -37,11 +37,16 @@ _LEAST_RUNS = 5
 _PRESSURES = (1 / 16, 1 / 4, 1 / 2, 1)
 
 
-def cell_mode(poison_reward: float, distance: float, noise: float) -> Mode:
-    """One cell: appearances of norm 1, `distance` apart, each with the other's channels swapped."""
+def appearances(distance: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Of food and poison: of norm 1, `distance` apart, each with the other's channels swapped."""
     apart = math.asin(distance / FARTHEST)
     food = math.cos(math.pi / 4 - apart), math.sin(math.pi / 4 - apart)
-    return make_mode(food, food[::-1], 1.0, poison_reward, mortal=False, noise=noise)
+    return food, food[::-1]
+
+
+def cell_mode(poison_reward: float, distance: float, noise: float) -> Mode:
+    """One cell."""
+    return make_mode(*appearances(distance), 1.0, poison_reward, mortal=False, noise=noise)
 
 
 def cells(

@@ -23,6 +23,7 @@ from evidence.runtime import devices
 from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import preferences
 from goodharts_jax.modes import Mode, foreseen, make_mode
+from goodharts_jax.phase import appearances
 from goodharts_jax.preferences import SCALE, Labels, Pool, gold_reward, told
 from goodharts_jax.rewards import Reward, RewardModel, by_model, empty_reward
 from goodharts_jax.settings import Experiment
@@ -49,6 +50,7 @@ class Ground:
       seeds: of the runs of each proxy.
       folder: of what may be resumed.
       console: where progress is shown.
+      perceived: the name of the senses; None for the study's own.
     """
 
     settings: Experiment
@@ -56,6 +58,26 @@ class Ground:
     seeds: Sequence[int]
     folder: Path
     console: Console
+    perceived: str | None = None
+
+    @property
+    def parts(self) -> list[Ground]:
+        """The same for each of the senses that proxies have: policies of one can't begin another's
+        training, nor can segments of one be labelled for it.
+        """
+        every = dict.fromkeys(proxy.senses for proxy in self.study.drawn.values())
+        return [
+            replace(
+                self, perceived=name, folder=self.folder / f"senses_{name}" if name else self.folder
+            )
+            for name in every
+        ]
+
+    @property
+    def drawn(self) -> dict[str, ProxySettings]:
+        """Every proxy of these senses by name."""
+        every = self.study.drawn.items()
+        return {name: proxy for name, proxy in every if proxy.senses == self.perceived}
 
     @property
     def study(self) -> LearntSettings:
@@ -72,7 +94,11 @@ class Ground:
     def senses(self) -> Mode:
         """What agents and reward models perceive; its reward is the truth."""
         item, step = gold_reward(self.world)
-        mode = make_mode(self.study.food, self.study.poison, 0, 0, mortal=False)
+        looks, noise = (self.study.food, self.study.poison), None
+        if self.perceived is not None:
+            own = self.study.senses[self.perceived]
+            looks, noise = appearances(own.distance), own.noise
+        mode = make_mode(*looks, 0, 0, mortal=False, noise=noise)
         reward = replace(empty_reward(), item=item, step=step)
         return mode.replace(reward=reward)  # type: ignore[attr-defined]
 
@@ -113,7 +139,7 @@ def prepare(ground: Ground, policies: Policies, seed: int) -> Prepared:
       policies: by stage, without an axis of seeds.
       seed: of all that is drawn.
     """
-    proxies, pool = ground.study.drawn, watch_stages(ground, policies, seed)
+    proxies, pool = ground.drawn, watch_stages(ground, policies, seed)
     key = jax.random.fold_in(jax.random.key(seed), 2)
     reward, accuracy = make_rewards(ground, list(policies), pool, key)
     part = jax.tree.map(lambda x: x[:, :_MEASURED], pool)
@@ -161,7 +187,7 @@ def make_rewards(
       pool: segments of their policies.
       key: consumed; each proxy's own is made from it and from its name.
     """
-    proxies, members = ground.study.drawn, ground.study.members
+    proxies, members = ground.drawn, ground.study.members
     keys = {name: jax.random.fold_in(key, zlib.crc32(name.encode())) for name in proxies}
     learnt = {name: proxy for name, proxy in proxies.items() if proxy.is_learnt}
     drawn = {name: proxy for name, proxy in proxies.items() if proxy.correlation is not None}

@@ -85,7 +85,7 @@ def refit(
 
 def _labels(ground: Ground, stages: Sequence[str], name: str, pairs: int) -> Labels:
     """The first labels and the new ones; of a table there are no first ones."""
-    proxy = ground.study.drawn[name]
+    proxy = ground.drawn[name]
     first = proxies.labels_of(proxy, stages)
     before = proxy.pairs if proxy.is_learnt else 0
     share = np.float32(pairs / (before + pairs))

@@ -23,7 +23,7 @@ from goodharts_jax.preferences import gold_reward
 from goodharts_jax.proxies import Ground
 from goodharts_jax.results import UNIT
 from goodharts_jax.rewards import Function, Guard, no_guard
-from goodharts_jax.study_settings import GOLD, Remedy, RemedySettings
+from goodharts_jax.study_settings import Remedy, RemedySettings, gold_of
 
 Shares = np.ndarray
 """Share of the gap restored: f64[strengths, proxies, seeds]."""
@@ -77,17 +77,17 @@ def jobs(
 
     def wanted(name: str, index: int, proxy: str) -> bool:
         if chosen is None:
-            return proxy != GOLD
+            return proxy != gold_of(ground.perceived)
         row = next(row for row in chosen.rows if row.name == name)
         return row.strengths.get(proxy) == index
 
     off = RemedySettings()
-    found = [job(p, seed, None, 0, off) for p in ground.study.drawn for seed in ground.seeds]
+    found = [job(p, seed, None, 0, off) for p in ground.drawn for seed in ground.seeds]
     return found + [
         job(proxy, seed, name, index, strength)
         for name, remedy in remedies.items()
         for index, strength in enumerate(remedy.strengths)
-        for proxy in ground.study.drawn
+        for proxy in ground.drawn
         if wanted(name, index, proxy)
         for seed in ground.seeds
     ]
@@ -123,8 +123,10 @@ class _Told(NamedTuple):
 def _tell(runs: Sequence[StudyRun]) -> _Told:
     seeds = sorted({run.seed for run in runs})
     bare = {(run.proxy, run.seed): run for run in runs if run.remedy is None}
-    names = [name for name in dict.fromkeys(run.proxy for run in runs) if name != GOLD]
-    gold = np.array([bare[GOLD, seed].curve.gold[-1] for seed in seeds])
+    # Each proxy is compared with the truth as perceived by the same senses.
+    golds = {run.proxy: gold_of(_senses(run)) for run in runs}
+    names = [name for name, gold in golds.items() if name != gold]
+    gold = np.array([[bare[golds[p], seed].curve.gold[-1] for seed in seeds] for p in names])
     curves = np.array([[bare[name, seed].curve.gold for seed in seeds] for name in names], float)
     gaps = gold - curves[..., -1]
     wide = [name for name, gap in zip(names, gaps, strict=True) if _is_wide(gap)]
@@ -201,6 +203,11 @@ def judged_elsewhere(found: Remedies, runs: Sequence[StudyRun]) -> Remedies:
 
     rows = tuple(of(row) for row in found.rows)
     return found.model_copy(update={"rows": rows, "elsewhere": tuple(runs)})
+
+
+def _senses(run: StudyRun) -> str | None:
+    name = run.settings.get("senses")
+    return name if isinstance(name, str) else None
 
 
 def _is_wide(gap: np.ndarray) -> bool:

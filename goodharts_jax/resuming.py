@@ -49,15 +49,18 @@ def require_own(settings: Experiment, folder: Path) -> None:
 
 
 def kept_settings(config: Path) -> dict[str, Any]:
-    """The settings that a run keeps, as plain data.
+    """The settings that a run keeps, as plain data, those of before by their names of today.
 
     Raises:
       ValueError: they can't be read; names the file.
     """
     try:
-        return read_plain(config)
+        kept = read_plain(config)
     except ValueError as error:
         raise ValueError(f"{error}; begin anew in another folder") from None
+    if "logger" in kept:
+        kept.setdefault("tracker", kept.pop("logger") or "none")
+    return kept
 
 
 # What decides which policies a training ends in.

@@ -46,8 +46,18 @@ class StudySettings(Settings):
         return list(itertools.product(self.poison_rewards, self.distances))
 
 
+class SensesSettings(Settings):
+    """Those of a cell of the phase diagram, see `phase.appearances`."""
+
+    distance: Annotated[float, Gt(0), Le(FARTHEST)]
+    noise: NonNegative = 0.0
+
+
 class ProxySettings(Settings):
-    """A proxy: learnt from preferences, or a table of `item`, or drawn at a `correlation`."""
+    """A proxy: learnt from preferences, or a table of `item`, or drawn at a `correlation`.
+
+    `senses` is the name of those that its agents, and whoever it is compared with, perceive by.
+    """
 
     pairs: Annotated[int, Ge(1), Le(MOST_PAIRS)] = 5000
     width: Annotated[int, Ge(1), Le(WIDEST)] = WIDEST
@@ -55,6 +65,7 @@ class ProxySettings(Settings):
     temperature: Annotated[float, Gt(0), Le(1e3)] = 0.25
     watched: str = "half"
     start: str = "half"
+    senses: str | None = None
     item: tuple[Weight, Weight] | None = None
     correlation: Share | None = None
     draws: Annotated[int, Ge(1), Le(10_000)] = 1
@@ -105,12 +116,18 @@ class Remedy(Settings):
     function: str | None = None
 
 
+def gold_of(senses: str | None) -> str:
+    """The proxy that is the truth, for those of these senses."""
+    return GOLD if senses is None else f"{GOLD}_{senses}"
+
+
 class LearntSettings(Settings):
     """See `conf/goodhart/study/learnt_proxy.yaml`."""
 
     thesis_runs: ClassVar[None] = None
     kind: Literal["learnt_proxy", "forecast", "remedies"]
     proxies: dict[str, ProxySettings] = Field(min_length=1)
+    senses: dict[str, SensesSettings] = Field(default_factory=dict)
     food: tuple[Appearance, Appearance]
     poison: tuple[Appearance, Appearance]
     stages: dict[str, Annotated[int, Ge(0), Le(2**31 - 1)]] = Field(min_length=2)
@@ -128,8 +145,20 @@ class LearntSettings(Settings):
                         f"proxies.{name}.{setting}={stage}: one of {', '.join(known)} is needed"
                         + did_you_mean(stage, known)
                     )
-        if self.kind == "remedies" and GOLD not in self.proxies:
-            raise ValueError(f"proxies: {GOLD} is needed, the other end of the gap to close")
+        for name, proxy in self.proxies.items():
+            if proxy.senses not in (None, *self.senses):
+                raise ValueError(
+                    f"proxies.{name}.senses={proxy.senses}: there are none of this name in senses"
+                    + did_you_mean(str(proxy.senses), list(self.senses))
+                )
+            gold = self.proxies.get(gold_of(proxy.senses))
+            if self.kind == "remedies" and (gold is None or gold.senses != proxy.senses):
+                raise ValueError(
+                    f"proxies: {gold_of(proxy.senses)} is needed, of the senses of {name}: the "
+                    "other end of the gap to close"
+                )
+        if self.kind == "forecast" and self.senses:
+            raise ValueError("senses: a forecast solves problems without noise; leave them out")
         if self.kind == "forecast" and EXPERT not in self.stages:
             raise ValueError(f"stages: {EXPERT} is needed, whose reward proxies are compared with")
         if len(self.drawn) < sum(proxy.draws for proxy in self.proxies.values()):

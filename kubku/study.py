@@ -1,7 +1,8 @@
 """The experiment: every learner on every family from every base state, one resumable cell a piece.
 
 Finished cells stand as files in the run's folder; a rerun in the same folder goes on with the
-missing ones. Base states stand in a cache of their own.
+missing ones, and several processes in one folder share them. Base states stand in a cache of their
+own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +20,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from evidence.runtime.devices import side_by_side
+from evidence.pages import counted
+from evidence.runtime.devices import place, side_by_side
 from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
+from evidence.runtime.progress import spoken
 from kubku import assessment, cells, evaluation, report, samples, thesis
 from kubku.arms import Arm, Asked
 from kubku.assessment import Collected
@@ -53,10 +57,7 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
         names them.
     """
     start = time.perf_counter()
-    plan = prepared(settings, folder)
-    keep_settings(plan)
-    _tell_idle(plan, console)
-    _work([*_samples_jobs(plan), *_jobs(plan, partial(_evaluate, plan)), *_growth(plan)], console)
+    plan = share(settings, folder, console)
     _ask_model(plan)
     collected = _collected(plan)
     found = list(collected.cells())
@@ -74,6 +75,25 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     return results
 
 
+def share(settings: Experiment, folder: Path, console: Console) -> Plan:
+    """Make what cells are missing, this process' part of them first; what another has made by then
+    is not made again.
+
+    Returns:
+      The plan, of which language models' cells alone are left to do.
+
+    Raises:
+      ValueError: as `run` does.
+    """
+    plan = prepared(settings, folder)
+    keep_settings(plan)
+    _tell_idle(plan, console)
+    _tell_work(plan, console)
+    jobs = _own_first([*_jobs(plan, partial(_evaluate, plan)), *_growth(plan)])
+    _work([*_samples_jobs(plan), *jobs], console)
+    return plan
+
+
 def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[Path]:
     """A stage that leaves no results.
 
@@ -86,7 +106,7 @@ def run_stage(settings: Experiment, folder: Path, console: Console) -> Sequence[
     plan = prepared(settings, folder)
     keep_settings(plan)
     _tell_idle(plan, console)
-    _work(list(_jobs(plan, plan.bases.get)), console)
+    _work(_own_first([*_jobs(plan, plan.bases.get)]), console)
     return [Path(settings.cache)]
 
 
@@ -98,6 +118,17 @@ def _tell_idle(plan: Plan, console: Console) -> None:
     for idle in (name for name in plan.settings.learner.names if name not in able):
         families = ", ".join(plan.settings.task.families)
         console.print(f"{idle} is left out: it can handle none of {families}")
+
+
+def _tell_work(plan: Plan, console: Console) -> None:
+    kept = sum(cells.is_kept(plan.folder / cell.path) for cell in plan.cells)
+    drawn = plan.settings.budget.test
+    console.print(
+        f"{counted(len(plan.cells), 'cell')} of up to {drawn:,} samples, {kept} of them kept; how "
+        "long the others take is told when a tenth is done",
+        style="dim",
+        highlight=False,
+    )
 
 
 class _Job(NamedTuple):
@@ -135,6 +166,15 @@ def _growth(plan: Plan) -> Iterator[_Job]:
             yield _Job(of, "growth", partial(_grow, plan, cell))
 
 
+def _own_first(jobs: Sequence[_Job]) -> list[_Job]:
+    """All jobs, this process' part of them first, the others' last ones last: whoever is early
+    helps, and nobody waits for one that has died.
+    """
+    number, of = place()
+    others = [job for i, job in enumerate(jobs) if i % of != number]
+    return [*jobs[number::of], *reversed(others)]
+
+
 def _work(jobs: Iterable[_Job], console: Console) -> None:
     """Do all jobs, side by side."""
     waiting = list(jobs)
@@ -148,10 +188,15 @@ def _work(jobs: Iterable[_Job], console: Console) -> None:
     with warnings.catch_warnings(), Progress(*columns, console=console, disable=silent) as bar:
         task = bar.add_task("kubku", total=len(waiting))
 
+        start, done = time.perf_counter(), count(1)
+
         def work(job: _Job) -> None:
             bar.update(task, description=" ".join(job.of))
             job.do()
             bar.advance(task)
+            if (number := next(done)) == -(-len(waiting) // 10):
+                more = (time.perf_counter() - start) * (len(waiting) / number - 1)
+                console.print(f"about {spoken(more)} more", style="dim", highlight=False)
 
         # orbax warns about layouts that don't matter on one host.
         warnings.simplefilter("ignore")

@@ -29,6 +29,13 @@ for place, measured in results.measurements():
     reveal_type(measured.value)
 """
 
+SMALL_GOODHART = ("budget=smoke", "budget.train_steps=16384", "ppo.num_worlds=64")
+SMALL_GOODHART += ("ppo.episode_length=64", "network.hidden=[16]")
+SMALL_EPISTEMIC = ("domain=rivers", "cards.per_type=4", "near_miss.num=0", "quality.keep=[]")
+SMALL_EPISTEMIC += ("system=kg_oracle",)
+SMALL_KUBKU = ("budget=smoke", "task=stories", "worlds=[skewed]", "cache=bases")
+SMALL_KUBKU += ("learner.names=[dictionary,always_unknown]",)
+
 
 def run(*command, folder, check=True, **environment):
     """A command in a folder, which sees nothing of the checkout."""
@@ -43,6 +50,21 @@ def run(*command, folder, check=True, **environment):
     )
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+OTHERS = [version for version in ("3.11", "3.12", "3.13") if not sys.version.startswith(version)]
+
+
+@pytest.fixture(scope="module", params=OTHERS)
+def other_python(request):
+    """The interpreter of another version; skipped where this machine has none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [shutil.which(f"python{request.param}"), *pyenv.glob(f"{request.param}.*/bin/python")]
+    for python in filter(None, found):
+        done = run(python, "--version", folder="/", check=False)
+        if done.stdout.startswith(f"Python {request.param}."):  # a shim may lead nowhere
+            return python
+    pytest.skip(f"no Python {request.param} on this machine")
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +137,7 @@ def test_every_command_has_help_and_loads_no_jax_for_it(installed, name, tmp_pat
 
 
 def test_goodhart_from_an_empty_folder(installed, tmp_path):
-    small = ("budget=smoke", "runs=1", "mode=proxy", "budget.train_steps=16384")
-    small += ("ppo.num_worlds=64", "ppo.episode_length=64")
-    small += ("network.hidden=[16]", f"compilation_cache={tmp_path / 'compiled'}")
+    small = (*SMALL_GOODHART, "runs=1", "mode=proxy", f"compilation_cache={tmp_path / 'compiled'}")
     done = run(installed / "goodhart", *small, "hydra.run.dir=out", folder=tmp_path)
     assert "out/report.html" in done.stdout
     shown = run(installed / "results", "out", folder=tmp_path).stdout
@@ -131,11 +151,43 @@ def test_goodhart_from_an_empty_folder(installed, tmp_path):
 
 
 def test_epistemic_from_an_empty_folder(installed, tmp_path):
-    small = ("domain=rivers", "cards.per_type=4", "near_miss.num=0", "quality.keep=[]")
-    small += ("system=kg_oracle", f"compilation_cache={tmp_path / 'compiled'}")
+    small = (*SMALL_EPISTEMIC, f"compilation_cache={tmp_path / 'compiled'}")
     run(installed / "epistemic", *small, "hydra.run.dir=out", folder=tmp_path)
     shown = run(installed / "results", "out", folder=tmp_path).stdout
     assert "kg_oracle" in shown and "out/report.html" in shown
+
+
+def test_another_python_reads_every_module(other_python, built, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    run(other_python, "-W", "error", "-m", "compileall", "-q", ".", folder=tmp_path)
+
+
+@pytest.mark.full
+def test_every_command_runs_on_another_python(other_python, built, tmp_path):
+    """In an environment of its own, with all packages that make installs."""
+    run(other_python, "-m", "venv", "--without-pip", "own", folder=tmp_path)
+    uv = [
+        Path(sys.executable).with_name("uv"),
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        "own/bin/python",
+    ]
+    done = run(*uv, "-r", ROOT / "requirements.lock", folder=tmp_path, check=False)
+    if done.returncode:
+        pytest.skip(f"the packages can't be installed here: {done.stderr.strip()[-500:]}")
+    run(*uv, "--no-deps", *built.glob("*.whl"), folder=tmp_path)
+    commands, compiled = tmp_path / "own/bin", f"compilation_cache={tmp_path / 'compiled'}"
+    for name, settings in (
+        ("goodhart", (*SMALL_GOODHART, "runs=1", "mode=proxy")),
+        ("epistemic", SMALL_EPISTEMIC),
+        ("kubku", SMALL_KUBKU),
+    ):
+        run(commands / name, *settings, compiled, f"hydra.run.dir={name}", folder=tmp_path)
+        shown = run(commands / "results", name, folder=tmp_path).stdout
+        assert f"{name}/report.html" in shown
 
 
 BY_NAME = """
@@ -173,8 +225,8 @@ def test_a_users_own_module_is_found_where_the_command_is_called(installed, tmp_
         "    def answer(self, queries):\n"
         "        return (Answer.UNKNOWN for _ in queries)\n"
     )
-    small = ("domain=rivers", "cards.per_type=4", "near_miss.num=0", "quality.keep=[]")
-    small += ("system=custom", "system.target=mine:Mine", f"compilation_cache={tmp_path / 'cc'}")
+    small = (*SMALL_EPISTEMIC[:-1], "system=custom", "system.target=mine:Mine")
+    small += (f"compilation_cache={tmp_path / 'cc'}",)
     done = run(installed / "epistemic", *small, "hydra.run.dir=out", folder=tmp_path)
     assert "custom" in done.stdout
 

@@ -49,6 +49,18 @@ class LinkingSettings(Settings):
     wordings: str | None = None
 
 
+class Recording(Settings):
+    """A language model's replies.
+
+    Attributes:
+      model: its name.
+      replies: the file, with `{domain}` for the domain's name.
+    """
+
+    model: str
+    replies: str
+
+
 class SweepSettings(Settings):
     """Which study is made; the other settings are those of completeness.
 
@@ -61,7 +73,8 @@ class SweepSettings(Settings):
       heard: share of claims read off the graph before it loses triples.
       models: simulated models by name.
       asked: systems that ask a language model, where there is one.
-      deck, replies: files of the language model, with `{domain}` for the domain's name.
+      deck: the file of the cards, with `{domain}` for the domain's name.
+      recorded: whose replies are read where they are recorded; none: those of `llm`.
       linking: the licence that must find its claims; None: it is given them.
     """
 
@@ -75,7 +88,7 @@ class SweepSettings(Settings):
     models: Mapping[str, Simulated] = Field(default_factory=dict)
     asked: tuple[str, ...] = ()
     deck: str | None = None
-    replies: str | None = None
+    recorded: tuple[Recording, ...] = ()
     linking: LinkingSettings | None = None
 
     @model_validator(mode="after")
@@ -85,6 +98,8 @@ class SweepSettings(Settings):
                 raise ValueError(f"{name}: the study of completeness needs one at least")
         if len(set(self.keep)) < len(self.keep):
             raise ValueError("keep: a share is named twice")
+        if len({one.model for one in self.recorded}) < len(self.recorded):
+            raise ValueError("recorded: a model is named twice")
         for name in self.linking.models if self.linking is not None else ():
             if name not in self.models:
                 known = ", ".join(self.models)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
+from epistemic import ahead
 from epistemic.cards import Card, read_cards
 from epistemic.completeness import linked, linking, report, scoring
 from epistemic.completeness.claims import Sample, answer_draws, sample
@@ -35,7 +38,9 @@ from epistemic.settings import StudySettings
 from epistemic.systems import Response, Setting, build_system, query_of
 from evidence.answers import Answer
 from evidence.results import Manifest
-from evidence.runtime.language_models import Model, open_model
+from evidence.runtime.devices import spread
+from evidence.runtime.files import is_first_process
+from evidence.runtime.language_models import Model, ModelSettings, open_model
 
 
 class _Group(NamedTuple):
@@ -104,6 +109,7 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
     domains = settings.study.domains
     meant = [settings.domain] if domains is None else [built_in(name) for name in domains]
     loaded = [load_domain(each) for each in meant]
+    ahead.of_sweep(settings, (len(domain.graph) for domain in loaded), console)
     found = study(settings, list(map(compiled_alone, loaded)), console)
     results = Results(
         manifest=Manifest.now(settings.model_dump(by_alias=True), [settings.seed]),
@@ -112,7 +118,8 @@ def run(settings: StudySettings, folder: Path, console: Console) -> Results:
         completeness=found,
     )
     results.save(folder)
-    report.write(folder)
+    if is_first_process():
+        report.write(folder)
     return results
 
 
@@ -143,16 +150,14 @@ def study(settings: StudySettings, domains: Sequence[Domain], console: Console) 
     """
     parts, ways = [], []
     quiet = console.quiet or not console.is_terminal
-    steps = len(settings.study.wrong) * len(settings.study.keep)
+    at = list(product(settings.study.wrong, settings.study.keep))
     with Progress(console=console, transient=True, disable=quiet) as progress:
         for domain in domains:
-            task = progress.add_task(domain.name, total=steps)
+            task = progress.add_task(domain.name, total=-(-len(at) // jax.process_count()))
             asked = _asked(settings, domain)
             aloud = _aloud(settings, domain)
-            found = []
-            for step in _steps(settings, domain, asked, aloud):
-                found.append(step)
-                progress.advance(task)
+            step = _Stepping(settings, domain, asked, aloud, partial(progress.advance, task))
+            found = spread(at, step)
             cards = 0 if asked is None else len(asked.samples[0].gold)
             part = _part(settings, domain, [cell for step in found for cell in step.cells], cards)
             parts.append(part)
@@ -196,26 +201,38 @@ def _drawn(settings: StudySettings, domain: Domain, wrong: float) -> _Group:
 
 
 def _asked(settings: StudySettings, domain: Domain) -> _Group | None:
-    """The language model, asked once about a deck of cards; None where there is none."""
-    study, source = settings.study, settings.llm
-    if source.source == "none":
+    """The language models, each asked once about a deck of cards; None where there is none."""
+    study = settings.study
+    if settings.llm.source == "none":
         return None
-    if source.source == "recorded" and study.replies is not None:
-        path = find(study.replies.format(domain=domain.name))
-        source = source.model_copy(update={"replies": str(path)})
     if study.deck is None:
         cards = make_cards(domain, settings.cards).cards
     else:
         cards = read_cards(find(study.deck.format(domain=domain.name)))
-    with open_model(source) as model:
-        assert model is not None
-        said = np.stack([_said(settings, domain, cards, model, name) for name in study.asked])
+
+    def ask(source: ModelSettings) -> list[np.ndarray]:
+        with open_model(source) as model:
+            assert model is not None
+            return [_said(settings, domain, cards, model, name) for name in study.asked]
+
+    sources = list(_sources(settings, domain))
+    said = [answers for of_model in spread(sources, ask) for answers in of_model]
+    names = [f"{name} ({source.model})" for source in sources for name in study.asked]
     claims = domain.oracle.encode([card.claim for card in cards])
     gold = domain.oracle.judge_ids(claims).verdict
-    priced = np.repeat(said[:, None], len(study.price), axis=1)
-    names = tuple(f"{name} ({model.name})" for name in study.asked)
+    priced = np.repeat(np.stack(said)[:, None], len(study.price), axis=1)
     alike = Sample(claims, gold, claims[:, 0].astype(np.int64), priced)
-    return _Group(names, [alike] * settings.budget.draws, measures_graph=False)
+    return _Group(tuple(names), [alike] * settings.budget.draws, measures_graph=False)
+
+
+def _sources(settings: StudySettings, domain: Domain) -> Iterator[ModelSettings]:
+    """The model that is asked, or every one whose replies are recorded."""
+    recorded = settings.study.recorded if settings.llm.source == "recorded" else ()
+    for one in recorded:
+        path = find(one.replies.format(domain=domain.name))
+        yield settings.llm.model_copy(update={"model": one.model, "replies": str(path)})
+    if not recorded:
+        yield settings.llm
 
 
 def _said(
@@ -236,34 +253,45 @@ def _said(
 # ---- the sweep ----
 
 
-def _steps(
-    settings: StudySettings, domain: Domain, asked: _Group | None, aloud: _Aloud | None
-) -> Iterator[_Step]:
-    """Every model at one share kept and wrong after the other."""
-    study = settings.study
-    for wrong in study.wrong:
-        groups = [_drawn(settings, domain, wrong)]
-        groups += [asked] if asked is not None else []
-        for keep in study.keep:
-            found: list[_Cell] = []
-            oracles = [
-                Oracle(_worse(settings, domain, keep, wrong, seed), domain.constraints)
-                for seed in _seeds(settings)
+@dataclass(frozen=True)
+class _Stepping:
+    """Measures every model of a domain at one share wrong and kept."""
+
+    settings: StudySettings
+    domain: Domain
+    asked: _Group | None
+    aloud: _Aloud | None
+    done: Callable[[], None]
+
+    def __call__(self, at: tuple[float, float]) -> _Step:
+        (wrong, keep), settings, found = at, self.settings, list[_Cell]()
+        oracles = [
+            Oracle(_worse(settings, self.domain, keep, wrong, seed), self.domain.constraints)
+            for seed in _seeds(settings)
+        ]
+        for group in self._groups(wrong):
+            licences = [
+                oracle.judge_ids(one.claims).verdict
+                for oracle, one in zip(oracles, group.samples, strict=True)
             ]
-            for group in groups:
-                licences = [
-                    oracle.judge_ids(one.claims).verdict
-                    for oracle, one in zip(oracles, group.samples, strict=True)
-                ]
-                counts = scoring.ledger(group.samples, licences, study.price)
-                names = [*group.names, GRAPH] if group.measures_graph else group.names
-                rows = zip(names, scoring.worth(counts, settings.seed), strict=False)
-                found += [_Cell(name, keep, wrong, row) for name, row in rows]
-            spoken: list[linked.Cell] = []
-            if aloud is not None and wrong == aloud.at.wrong:
-                said = (aloud.heard, aloud.models, aloud.at, aloud.samples)
-                spoken += linked.cells(*said, oracles, keep, settings.seed)
-            yield _Step(found, spoken)
+            counts = scoring.ledger(group.samples, licences, settings.study.price)
+            names = [*group.names, GRAPH] if group.measures_graph else group.names
+            rows = zip(names, scoring.worth(counts, settings.seed), strict=False)
+            found += [_Cell(name, keep, wrong, row) for name, row in rows]
+        spoken: list[linked.Cell] = []
+        if self.aloud is not None and wrong == self.aloud.at.wrong:
+            said = (self.aloud.heard, self.aloud.models, self.aloud.at, self.aloud.samples)
+            spoken += linked.cells(*said, oracles, keep, settings.seed)
+        self.done()
+        return _Step(found, spoken)
+
+    def _groups(self, wrong: float) -> list[_Group]:
+        return [self._simulated[wrong], *([self.asked] if self.asked is not None else [])]
+
+    @cached_property
+    def _simulated(self) -> dict[float, _Group]:
+        every = self.settings.study.wrong
+        return {wrong: _drawn(self.settings, self.domain, wrong) for wrong in every}
 
 
 def _seeds(settings: StudySettings) -> range:

@@ -259,12 +259,13 @@ def _looked_up(ids: dict[str, int], columns: Iterable[Iterable[str]], size: int)
 
 
 def _over_devices(claims: np.ndarray) -> jax.Array:
-    """A batch filled up to one of few sizes and spread over the devices."""
-    devices = jax.device_count()
-    size = -(-next(size for size in _BATCHES if len(claims) <= size) // devices) * devices
+    """A batch filled up to one of few sizes and spread over this process' devices."""
+    devices = jax.local_devices()
+    number = len(devices)
+    size = -(-next(size for size in _BATCHES if len(claims) <= size) // number) * number
     batch = np.zeros((size, 3), np.int32)
     batch[: len(claims)] = claims
-    if devices == 1:
+    if number == 1:
         return jnp.asarray(batch)
-    mesh = jax.make_mesh((devices,), ("claims",), axis_types=(AxisType.Auto,))
+    mesh = jax.make_mesh((number,), ("claims",), axis_types=(AxisType.Auto,), devices=devices)
     return jax.device_put(batch, NamedSharding(mesh, PartitionSpec("claims")))

@@ -8,12 +8,13 @@ there is no collective in any program (on a CPU with fewer cores than devices on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable
+import pickle
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -26,11 +27,19 @@ _AXIS = "runs"
 _WIDER = 256
 # For much of a job on an accelerator only the host is busy: it compiles, cuts and writes.
 _JOBS_A_DEVICE = 4
+_PLACES = (
+    ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+)
+_LONGEST_WAIT_S = 7 * 24 * 3600
+Job = TypeVar("Job")
+Done = TypeVar("Done")
 _own: ContextVar[jax.Device | None] = ContextVar("own", default=None)
 """The device that a job of `side_by_side` keeps to."""
 
 
-def configure(compilation_cache: bool | str = True) -> None:
+def configure(compilation_cache: bool | str = True, *, join: bool = True) -> None:
     """Set JAX up for an experiment; call before JAX is first used.
 
     One CPU device a core, since one small run can't fill two cores and two runs can
@@ -41,6 +50,7 @@ def configure(compilation_cache: bool | str = True) -> None:
 
     Args:
       compilation_cache: True for the user's cache folder, a path, or False for none.
+      join: False keeps each process by itself, for an experiment whose processes share a folder.
     """
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", os.cpu_count())
@@ -51,7 +61,8 @@ def configure(compilation_cache: bool | str = True) -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    join_processes()
+    if join:
+        join_processes()
 
 
 def join_processes() -> None:
@@ -61,11 +72,8 @@ def join_processes() -> None:
     `srun` or `mpirun` with several tasks JAX finds them itself.
     """
     environment = os.environ
-    sizes = [
-        environment.get(name, "1") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE")
-    ]
     by_hand = "JAX_COORDINATOR_ADDRESS" in environment
-    if jax.distributed.is_initialized() or not (by_hand or any(int(size) > 1 for size in sizes)):
+    if jax.distributed.is_initialized() or not (by_hand or place().of > 1):
         return
     given: dict[str, Any] = {
         name: int(environment[variable])
@@ -77,6 +85,59 @@ def join_processes() -> None:
     }
     # A host that swaps, or was suspended, is not dead yet.
     jax.distributed.initialize(heartbeat_timeout_seconds=600, **given)
+
+
+class Place(NamedTuple):
+    """Which of several processes this one is: a number from 0, of so many."""
+
+    number: int
+    of: int
+
+
+def place() -> Place:
+    """What the environment says of this process, whether it has joined the others or not.
+
+    Raises:
+      ValueError: there is no such place.
+    """
+    for index, of in _PLACES:
+        if of in os.environ and int(os.environ[of]) > 1:
+            found = Place(int(os.environ.get(index, "-1")), int(os.environ[of]))
+            if not 0 <= found.number < found.of:
+                given = os.environ.get(index)
+                raise ValueError(f"{index}={given}: of {of}={found.of} processes they are 0 and up")
+            return found
+    return Place(0, 1)
+
+
+def spread(jobs: Sequence[Job], do: Callable[[Job], Done]) -> list[Done]:
+    """`do` of every job, in their order, in every process: each does a part of them, and all tell
+    each other what they found.
+
+    Args:
+      jobs: the same in all processes.
+      do: what is found must go through pickle; it may use this process' devices alone.
+    """
+    index, of = jax.process_index(), jax.process_count()
+    own = [do(job) for job in jobs[index::of]]
+    if of == 1:
+        return own
+    content = np.frombuffer(pickle.dumps(own), np.uint8)
+    wait_for_all("spread")
+    sizes = multihost_utils.process_allgather(np.int32(len(content))).tolist()
+    filled = np.zeros(max(sizes), np.uint8)
+    filled[: len(content)] = content
+    every = multihost_utils.process_allgather(filled)
+    parts = [pickle.loads(row[:size].tobytes()) for row, size in zip(every, sizes, strict=True)]
+    return [parts[number % of][number // of] for number in range(len(jobs))]
+
+
+def wait_for_all(name: str) -> None:
+    """Go on when every process is here, however long the others take."""
+    if jax.process_count() > 1:
+        import orbax.checkpoint as ocp
+
+        ocp.multihost.sync_global_processes(name, timeout=_LONGEST_WAIT_S)
 
 
 def same_in_all_processes(number: int) -> bool:

@@ -85,14 +85,14 @@ def expected(seconds: float, compiling: float, console: Console) -> None:
       console: where to.
     """
     console.print(
-        f"about {_spoken(seconds)}, the first time {_spoken(compiling)} of it compiling "
+        f"about {spoken(seconds)}, the first time {spoken(compiling)} of it compiling "
         "(on cores as those of docs/performance.md; others differ)",
         style="dim",
         highlight=False,
     )
 
 
-def _spoken(seconds: float) -> str:
+def spoken(seconds: float) -> str:
     """To one or two digits: `40 s`, `3 min`, `1.5 h`."""
     if seconds < 100:
         return f"{max(1, round(seconds, -1 if seconds > 20 else 0)):.0f} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,13 +73,18 @@ def _expected(file: Path) -> list[list[str]]:
     """The settings of every job that a multirun was to run."""
     if not file.exists():
         return []
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     try:
         given = read_plain(file)["hydra"]["overrides"]["task"]
     except (KeyError, TypeError):
         raise ValueError(f"{file}: garbled (it names no jobs)") from None
-    parsed = OverridesParser.create().parse_overrides(given)
+    return split(given)
+
+
+def split(given: Sequence[str]) -> list[list[str]]:
+    """The settings of every job of a multirun that gives these: one for each choice of each."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_overrides(list(given))
     batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for batch in batches for job in batch]

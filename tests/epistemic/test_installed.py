@@ -1,5 +1,8 @@
 """Domains that other packages hold: how their files are read, where they are, what they say."""
 
+from collections import defaultdict
+from pathlib import Path
+
 import pytest
 
 from epistemic.data.installed import InstalledSettings, read_installed
@@ -211,3 +214,94 @@ def test_an_inferred_pair_is_lost_with_what_it_rests_on(wordnet):
     claim = [(BASE + "n00000030", BASE + "hypernym", BASE + "n00000010")]
     assert worse.judge(claim).verdict.tolist() == [U]
     assert domain.oracle.judge(claim).verdict.tolist() == [E]
+
+
+# ---- the axioms, counted in the packages' own files ---------------------------------------------
+
+
+def pairs_of(name):
+    """Relation -> its pairs of an installed domain, as its files have them; else the test skips."""
+    settings = built_in(name).installed
+    assert settings is not None
+    found = defaultdict(set)
+    try:
+        for s, p, o in read_installed(settings, name, None):
+            found[p.rpartition("#")[2]].add((s, o))
+    except ValueError as error:
+        pytest.skip(str(error))
+    return found
+
+
+def both_ways(pairs):
+    return sum((b, a) in pairs for a, b in pairs)
+
+
+def inherited(pairs):
+    """How many pairs two steps make, and how many of these the files hold."""
+    after = defaultdict(set)
+    for a, b in pairs:
+        after[a].add(b)
+    made = {(a, c) for a, b in pairs for c in after[b]}
+    return len(made), len(made & pairs)
+
+
+def test_umls_bears_its_axioms_out():
+    pairs = pairs_of("umls")
+    for name in ("isa", "part_of", "causes", "produces", "treats", "disrupts", "measures"):
+        assert pairs[name] and both_ways(pairs[name]) == 0, name
+    made, held = inherited(pairs["isa"])
+    assert made == held > 0
+    # Their own inverses stand once, where relations that run both ways stand twice.
+    assert both_ways(pairs["interacts_with"]) == both_ways(pairs["associated_with"]) == 0
+    assert both_ways(pairs["degree_of"]) == len(pairs["degree_of"])
+
+
+def pointers(settings):
+    """(part of speech, pointer) -> (word here, word there) of WordNet's data files."""
+    folders = [Path(place) for place in settings.places if (Path(place) / settings.holds).exists()]
+    if not folders:
+        pytest.skip(f"no WordNet: {settings.fix}")
+    found = defaultdict(set)
+    for name in ("noun", "verb", "adj", "adv"):
+        for line in (folders[0] / f"data.{name}").read_text("utf-8").splitlines():
+            if line.startswith(" "):
+                continue
+            fields = line.partition("|")[0].split()
+            after = 4 + 2 * int(fields[3], 16)
+            for i in range(int(fields[after])):
+                kind, place, part, words = fields[after + 1 + 4 * i : after + 5 + 4 * i]
+                part = part.replace("s", "a")
+                here = (fields[2].replace("s", "a"), fields[0], words[:2])
+                found[here[0], kind].add((here, (part, place, words[2:])))
+    return found
+
+
+def test_wordnet_bears_its_axioms_out():
+    settings = built_in("wordnet").installed
+    assert settings is not None
+    found = pointers(settings)
+    for part in "nvar":
+        antonyms = found[part, "!"]
+        assert both_ways(antonyms) >= 0.995 * len(antonyms) > 0
+        assert all(a[:2] != b[:2] and a[0] == b[0] for a, b in antonyms)
+    # Hypernyms and holonyms point back by another pointer, and never by the same.
+    for part, there, back in (
+        *[("n", "@", "~"), ("v", "@", "~"), ("n", "#p", "%p")],
+        *[("n", "#m", "%m"), ("n", "#s", "%s")],
+    ):
+        pairs = found[part, there]
+        assert pairs and {(b, a) for a, b in pairs} <= found[part, back]
+        assert both_ways(pairs) == 0 and all(a[0] == b[0] for a, b in pairs)
+    for part in "nv":
+        assert not circular({(a[1], b[1]) for a, b in found[part, "@"]})
+
+
+def circular(pairs):
+    """Whether some thing is above itself."""
+    above = defaultdict(set)
+    for a, b in pairs:
+        above[a].add(b)
+    while ends := [a for a in above if not any(b in above for b in above[a])]:
+        for a in ends:
+            del above[a]
+    return bool(above)

@@ -427,9 +427,8 @@ def test_a_deck_is_a_data_set_with_its_card(deck, tmp_path):
     assert holds["source"]["transform"] == {"jsonPath": "holds"}
 
 
-@pytest.mark.full
 def test_the_harness_runs_the_task_from_a_folder_that_was_moved(deck, tmp_path):
-    pytest.importorskip("lm_eval", reason="lm_eval, 0.7 GB, is not among the extras: pip install")
+    pytest.importorskip("lm_eval", reason="not installed: pip install 'goodharts-jax[harness]'")
     path = write_lm_eval_task(deck, tmp_path / "made", "epistemic_countries")
     moved = path.parent.rename(tmp_path / "moved")
     command = ["run", "--model", "dummy", "--tasks", "epistemic_countries", "--output_path", "out"]

@@ -283,6 +283,13 @@ def test_ctrl_c_while_modules_are_imported_is_a_line(name, tmp_path):
     assert "interrupted" in interrupted(code)
 
 
+def test_a_python_without_the_packages_is_told_where_they_are():
+    command = [sys.executable, "-S", "-m", "experiments.goodhart", "mode=proxy"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("omegaconf is not installed here") and ".venv" in done.stderr
+
+
 def test_ctrl_c_is_heard_where_python_ignores_exceptions(tmp_path):
     """JAX has a callback of the garbage collector, which runs at any time."""
     code = (

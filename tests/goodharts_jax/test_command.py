@@ -181,9 +181,10 @@ def test_a_mode_and_a_policy_of_ones_own(command):
     (command.folder / "outsider.py").write_text(
         "def still(view, key):\n    return view[0, 0] * 0\n"
     )
-    own = ("seed=7", "hydra.run.dir=own", "policy=outsider:still")
+    # As many runs as of the two modes above, whose program serves them too.
+    own = ("seed=7", "runs=6", "hydra.run.dir=own", "policy=outsider:still")
     command("--config-dir", "my", *SMALL, "mode=mine", *own)
-    results = checked(command.folder / "own", {"mine"}, [7], {"still"})
+    results = checked(command.folder / "own", {"mine"}, list(range(7, 13)), {"still"})
     assert results.manifest.configuration["modes"]["mine"]["reward"]["food"] == 2
     measured = results.modes["mine"].aggregates
     assert measured.own_return_per_1k_steps == pytest.approx(

@@ -17,6 +17,7 @@ from goodharts_jax import (
     foretold,
     learnt,
     learnt_study,
+    phase,
     proxies,
     relabelling,
     remedies,
@@ -26,7 +27,7 @@ from goodharts_jax import (
 from goodharts_jax.learnt_results import LearntStudy, PressureCurve, StudyRun
 from goodharts_jax.preferences import SCALE
 from goodharts_jax.results import Manifest, Results
-from goodharts_jax.study_settings import Remedy, RemedySettings
+from goodharts_jax.study_settings import LearntSettings, Remedy, RemedySettings
 from goodharts_jax.world import make_world
 
 RULES = make_world(16, 2, food=(20, 20), poison=(20, 20))
@@ -55,7 +56,7 @@ def ground(tmp_path_factory):
         "budget": usual["budget"]
         | {
             "train_steps": 64 * 32 * 24,
-            "evaluation_worlds": 256,
+            "evaluation_worlds": 128,
             "steps_per_world": 128,
             "reward_model_steps": 300,
         },
@@ -190,7 +191,7 @@ def test_labels_given_anew_are_of_both_policies(ground):
 # ---- what is told of runs -----------------------------------------------------------------------
 
 
-def run(proxy, seed, gold, remedy=None, strength=0, held_out=(0, 0, 0), **scores):
+def run(proxy, seed, gold, remedy=None, strength=0, held_out=(0, 0, 0), senses=None, **scores):
     steps = tuple(range(len(gold)))
     curve = PressureCurve(
         step=steps, gold=gold, proxy=steps, held_out=held_out[: len(gold)], kl=steps
@@ -200,7 +201,7 @@ def run(proxy, seed, gold, remedy=None, strength=0, held_out=(0, 0, 0), **scores
         seed=seed,
         remedy=remedy,
         strength=strength,
-        settings={},
+        settings={} if senses is None else {"senses": senses},
         accuracy=None,
         correlation=None,
         curve=curve,
@@ -239,6 +240,40 @@ def test_what_a_remedy_restores_by_hand(compared):
     assert rows["early_stopping_by_other_runs"].chosen.value == rows["early_stopping"].best.value
 
 
+def test_a_gap_is_to_the_truth_as_perceived_by_the_same_senses():
+    """The same fall from 0 to -100: half of it is restored where the truth ends at 100, and the
+    whole where who sees as badly ends at 0 on the truth."""
+    runs = []
+    for seed in (1, 2, 3):
+        runs += [run("gold", seed, (0, 100)), run("clear", seed, (0, -100))]
+        runs += [run("gold_near", seed, (0, 0), senses="near")]
+        runs += [run("far", seed, (0, -100), senses="near")]
+        runs += [run("clear", seed, (0, 0), "mine")]
+        runs += [run("far", seed, (0, 0), "mine", senses="near")]
+    found = remedies.table(runs)
+    assert found.proxies == ("clear", "far")
+    mine = next(row for row in found.rows if row.name == "mine")
+    assert {name: row.value for name, row in mine.by_proxy.items()} == {"clear": 0.5, "far": 1}
+
+
+def test_each_of_the_senses_has_proxies_policies_and_a_folder_of_its_own(ground):
+    drawn = {"gold": {"item": [1, -2]}, "gold_near": {"item": [1, -2], "senses": "near"}}
+    near = {"near": {"distance": 0.5, "noise": 0.25}}
+    study = ground.study.model_dump() | {"proxies": drawn, "senses": near, "kind": "remedies"}
+    own = ground.settings.model_copy(update={"study": LearntSettings(**study)})
+    clear, like = replace(ground, settings=own).parts
+    assert list(clear.drawn) == ["gold"] and list(like.drawn) == ["gold_near"]
+    assert clear.folder == ground.folder and like.folder.parent == ground.folder
+    assert clear.senses.noise is None and clear.senses.appearance[1:].tolist() == [[1, 0], [0, 1]]
+    cell = phase.cell_mode(1, 0.5, 0.25)
+    np.testing.assert_array_equal(like.senses.appearance, cell.appearance)
+    assert like.senses.noise == cell.noise and like.senses.reward.item.tolist() == [0, 1, -2]
+    with pytest.raises(ValueError, match="gold_near is needed, of the senses of a"):
+        LearntSettings(**study | {"proxies": {"a": {"senses": "near"}}})
+    with pytest.raises(ValueError, match="none of this name in senses; did you mean near"):
+        LearntSettings(**study | {"proxies": {"a": {"senses": "neer"}}})
+
+
 def test_a_remedy_that_does_nothing_restores_nothing(compared):
     placebo = next(row for row in compared.rows if row.name == "placebo").chosen
     assert placebo.low < 0 < placebo.high
@@ -259,7 +294,11 @@ def test_what_is_chosen_here_is_judged_elsewhere(compared):
     assert found.elsewhere == tuple(there)
     wanted = remedies.jobs(
         SimpleNamespace(
-            study=SimpleNamespace(drawn=["gold", "a", "b"], members=1), seeds=[1], world=RULES
+            drawn=["gold", "a", "b"],
+            perceived=None,
+            study=SimpleNamespace(members=1),
+            seeds=[1],
+            world=RULES,
         ),
         {"mine": Remedy(strengths=[RemedySettings(), RemedySettings(kl=1)])},
         compared,
@@ -397,6 +436,24 @@ strengths:
 """
 
 
+SMALL = (
+    *("budget=smoke", "ppo.num_worlds=16", "ppo.episode_length=32", "network.hidden=[8]"),
+    *("budget.train_steps=2048", "world.size=24", "world.view_radius=2", "runs=1"),
+    *("world.food=[40,40]", "world.poison=[40,40]", "budget.reward_model_steps=5"),
+)
+
+
+@pytest.mark.full
+def test_remedies_are_compared_in_cells_of_the_diagram(tmp_path, served):
+    command = served("experiments.goodhart")
+    small = ("study=remedies_cells", "remedy=[kl,placebo]", "evaluation=default", *SMALL)
+    command(*small, f"hydra.run.dir={tmp_path / 'out'}", folder=tmp_path)
+    results = evidence.load(tmp_path / "out")
+    assert {run.settings["senses"] for run in results.study.runs} == {"near"}
+    assert {run.proxy for run in results.study.runs} == {"gold_near", "half_near", "two_near"}
+    assert (tmp_path / "out" / "senses_near" / "checkpoints").exists()
+
+
 def test_a_remedy_of_ones_own_stands_beside_the_others(tmp_path, served):
     (tmp_path / "study").mkdir()
     (tmp_path / "remedy").mkdir()
@@ -406,16 +463,13 @@ def test_a_remedy_of_ones_own_stands_beside_the_others(tmp_path, served):
         "def halved(proxy, members, strength):\n    return strength * proxy\n"
     )
     command = served("experiments.goodhart", tmp_path)
-    small = ["budget=smoke", "ppo.num_worlds=16", "ppo.episode_length=32", "network.hidden=[8]"]
-    small += ["budget.train_steps=2048", "world.size=24", "world.view_radius=2", "runs=1"]
-    small += ["world.food=[40,40]", "world.poison=[40,40]", "budget.reward_model_steps=5"]
     where = ["--config-dir", str(tmp_path), f"hydra.run.dir={tmp_path / 'out'}"]
-    done = command(*where, "study=tiny", "remedy=[mine,placebo]", *small, folder=tmp_path)
+    done = command(*where, "study=tiny", "remedy=[mine,placebo]", *SMALL, folder=tmp_path)
     results = evidence.load(tmp_path / "out")
     assert {run.remedy for run in results.study.runs} == {None, "mine", "placebo"}
     assert len(results.study.runs) == 3 + 2 * (1 + 3)
     assert "Page:" in done.stdout
     nowhere = ["remedy=[mine]", "remedies.mine.function=nowhere:at_all"]
     where[-1] = f"hydra.run.dir={tmp_path / 'nowhere'}"
-    done = command(*where, "study=tiny", *nowhere, *small, folder=tmp_path, check=False)
+    done = command(*where, "study=tiny", *nowhere, *SMALL, folder=tmp_path, check=False)
     assert done.returncode == 2 and "remedies.mine.function=nowhere:at_all" in done.stderr

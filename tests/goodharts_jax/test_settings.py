@@ -8,7 +8,7 @@ from rich.console import Console
 
 from goodharts_jax import study
 from goodharts_jax.population import Study
-from goodharts_jax.resuming import checkpoints_of, require_own
+from goodharts_jax.resuming import checkpoints_of, kept_settings, require_own
 from goodharts_jax.settings import read
 
 
@@ -25,6 +25,17 @@ def test_without_another_world_modes_are_judged_where_they_were_trained(plain):
     kept = settings.model_dump(mode="json")
     assert kept["evaluation_world"] == kept["world"]
     assert read(kept) == settings
+
+
+@pytest.mark.parametrize("before, now", [(None, "none"), ("tensorboard", "tensorboard")])
+def test_a_run_that_kept_a_logger_is_gone_on_with(plain, before, now, tmp_path):
+    """What `tracker` was called once."""
+    settings = read(plain | {"tracker": now})
+    old = settings.model_dump(mode="json")
+    old["logger"] = before
+    del old["tracker"]
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(old, sort_keys=False))
+    assert read(kept_settings(tmp_path / "config.yaml")) == settings
 
 
 def test_another_world_is_given_with_its_settings(plain):

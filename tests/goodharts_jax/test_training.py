@@ -44,7 +44,7 @@ if __name__ == "__main__":
     devices.join_processes()  # before JAX is used
 
 NETWORK = ActorCritic((), (8,))
-PLAN = Plan(8, rollout_length=8, episode_length=16, epochs=2, num_minibatches=2, network=NETWORK)
+PLAN = Plan(8, 8, 16, epochs=2, num_minibatches=2, watched_worlds=32, network=NETWORK)
 WORLD = make_world(12, 2, food=(4, 16), poison=(3, 8))
 TRUTH = make_mode((1, 0), (0, 1), 1.0, -2.0, step_reward=-0.1, death_reward=-4.0)
 PROXY = make_mode((0.5, 0.5), (1, 1), 0.5, 1.0, mortal=False)
@@ -79,11 +79,11 @@ def candidates(seeds):
     }
 
 
-def evaluate(seeds):
+def evaluate(seeds, **options):
     with mock.patch.object(evaluation, "_BLOCK", 8):  # so that a run has more than one
         rows = candidates(seeds)
         evaluator = evaluation.make_evaluator(NETWORK, WORLD, rows, **EVALUATION)
-        return evaluation.evaluate(evaluator, rows)
+        return evaluation.evaluate(evaluator, rows, **options)
 
 
 def numbers(tree):
@@ -223,10 +223,10 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_of_the_system(tmp_path)
 @pytest.mark.parametrize("hidden", [(9,), (8, 8)])
 def test_policies_of_another_network_are_refused(tmp_path, hidden):
     """In one line, however much the network's sizes hide in its parameters."""
-    learn(seeds=(0,), modes=(TRUTH,), num_updates=CHUNK, folder=tmp_path)
+    learn(num_updates=CHUNK, folder=tmp_path)
     other = dataclasses.replace(PLAN, network=ActorCritic((), hidden))
     with pytest.raises(ValueError, match=r"are not of this network.*train anew") as told:
-        learn(seeds=(0,), modes=(TRUTH,), folder=tmp_path, plan=other)
+        learn(folder=tmp_path, plan=other)
     assert len(str(told.value).splitlines()) == 1
 
 
@@ -314,21 +314,29 @@ def test_before_it_learns_a_policy_is_watched_as_it_was_born(undisturbed):
 # ---- evaluation ---------------------------------------------------------------------------------
 
 
+SEEDS = [0, 1, 2, 3, 4]
+
+
 @pytest.fixture(scope="module")
-def life_tables():
-    return evaluate(seeds=[5, 6])
+def reported():
+    """Steps that an evaluation said it had made."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def life_tables(reported):
+    return evaluate(SEEDS, report=reported.append)
 
 
 def test_everyone_lives_as_if_evaluated_alone(life_tables):
     """The one compiled program gives each candidate its own policy, run by run."""
-    seeds = [5, 6]
     alone = jax.jit(lambda act, lives, key: survival.rollout(WORLD, act, lives, key, 303, 606))
 
     def trained(params, mode, view, noise_word):
         return policy(NETWORK, params, mode)(view, noise_word)
 
-    for name, row in candidates(seeds).items():
-        for run, seed in enumerate(seeds):
+    for name, row in candidates(SEEDS).items():
+        for run, seed in enumerate(SEEDS[:2]):
             if row.script is not None:
                 act = Partial(row.script)
             else:
@@ -360,12 +368,9 @@ def test_runs_of_equal_seed_begin_in_equal_worlds(life_tables):
     assert (truth[0].items != truth[1].items).any()
 
 
-def test_progress_counts_every_step():
-    seen = []
-    rows = {"walk": Candidate(seekers.random_walk, None, None, [1])}
-    evaluator = evaluation.make_evaluator(NETWORK, WORLD, rows, num_worlds=3, steps_per_world=7)
-    evaluation.evaluate(evaluator, rows, report=seen.append)
-    assert sum(seen) == 3 * 7
+def test_progress_counts_every_step(life_tables, reported):
+    """Of 16 worlds for a policy, two blocks of 8, and one of these for a script."""
+    assert sum(reported) == len(SEEDS) * (2 * 16 + 2 * 8) * 606
 
 
 # ---- devices and processes ----------------------------------------------------------------------
@@ -445,7 +450,7 @@ def _spread(path):
     modes, folder = [TRUTH] * 5 + [PROXY] * 5, path.parent / "checkpoints"
     trained = learn(range(10), modes, num_updates=2, folder=folder)
     found |= {f"state {i}": leaf for i, leaf in enumerate(numbers(trained.states))}
-    for name, row in evaluate(seeds=[0, 1, 2, 3, 4]).items():
+    for name, row in evaluate(SEEDS).items():
         for run, found_in in enumerate(row):
             leaves = [*jax.tree.leaves(found_in.tally), found_in.alive_by_age, found_in.items]
             found |= {f"{name} {run} {i}": leaf for i, leaf in enumerate(leaves)}
