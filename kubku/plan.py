@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
+import optax
+
 from evidence.runtime.devices import at_once
 from evidence.runtime.files import read_plain, target_digest, write_json
 from kubku import cells
@@ -128,6 +131,7 @@ def keep_settings(plan: Plan) -> None:
     settings, path = plan.settings, plan.folder / "settings.json"
     own = json.loads(settings.model_dump_json(exclude=_NOT_IN_CELLS))
     own["code"] = code_digest(*_CELL_CODE)
+    own["versions"] = {"jax": jax.__version__, "optax": optax.__version__}
     # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
     own["budget"].pop("base_seeds")
     own["worlds"] = own["worlds"][:1]

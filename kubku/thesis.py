@@ -305,10 +305,11 @@ def answer(thesis: Thesis, comparisons: Sequence[Comparison]) -> str | None:
         f"At a BKU of {thesis.bku} {thesis.learner} has more KU in {len(wins)} of "
         f"{len(comparisons)} comparisons"
     )
-    if lost := [c for c in comparisons if c.dominated]:
+    lost = [c for c in comparisons if c.dominated]
+    if lost:
         told += f"; it has less than {_listed(lost)}"
-    if open_ := [c for c in comparisons if not c.dominates and not c.dominated]:
-        told += f"; undecided against {_listed(open_)}"
+    if open_ := len(comparisons) - len(wins) - len(lost):
+        told += f"; {open_} are undecided"
     return told + "."
 
 

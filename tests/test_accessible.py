@@ -72,3 +72,16 @@ def test_nothing_is_cut_at_1280_and_at_390_figures_are_read_and_rows_keep_their_
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert min(page.evaluate(TEXT)) > 8
     assert {round(left) for left in page.evaluate(FIRST)} == {0}
+
+
+def test_a_page_of_every_learner_is_read_in_five_screens(browser, tmp_path, monkeypatch):
+    """With what folds away folded: 5,000 pixels at 1280."""
+    shutil.copy(KEPT / "kubku/results.json", tmp_path)
+    monkeypatch.setattr(figures, "save", lambda *_: [])
+    path = importlib.import_module("kubku.report").write(tmp_path)
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollHeight") <= 5000
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert page.evaluate(CUT) == []
+    page.close()

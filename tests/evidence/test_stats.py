@@ -468,3 +468,28 @@ def test_documented_calibration_is_the_measured_one():
         for n in (10, 30):
             bootstrap = covered["mean, expanded BCa bootstrap", population, n]
             assert bootstrap > covered["mean, t", population, n] - 0.015
+
+
+def test_an_interval_on_the_logit_scale_by_hand():
+    """Shares .7, .8, .9: mean .8, standard error .0577, t 4.303; logit 1.386 +- .2484 / .16."""
+    found = stats.t_interval([0.7, 0.8, 0.9], "run", bounds=(0, 1))
+    reach = 4.302653 * 0.1 / 3**0.5 / 0.16
+    ends = [1 / (1 + np.exp(-(np.log(4) + side * reach))) for side in (-1, 1)]
+    assert (found.low, found.high) == pytest.approx(ends, rel=1e-5)
+    assert stats.t_interval([0.7, 0.8, 0.9], "run").high > 1 > found.high
+    scaled = stats.t_interval([1.4, 1.6, 1.8], "run", bounds=(0, 2))
+    assert (scaled.low, scaled.high) == pytest.approx([2 * end for end in ends], rel=1e-5)
+    for few in ([0.0, 0.0, 0.001], [0.0, 1.0, 1.0], [1.0, 0.999, 1.0]):
+        for measured in (
+            stats.t_interval(few, "run", bounds=(0, 1)),
+            stats.cluster_bootstrap(few, lambda table: table, "run", bounds=(0, 1)),
+            stats.hierarchical_bootstrap([[x] for x in few], np.ravel, "run", bounds=(0, 1)),
+        ):
+            assert 0 < measured.low < measured.value < measured.high < 1
+            assert "logit" in measured.method
+
+
+def test_pairs_needed_is_what_tables_give():
+    """One-sample t, two-sided 5%, power .8 (Cohen's tables): d 1, .8, .5, .2."""
+    needed = [stats.pairs_needed(d, alpha=0.025) for d in (1.0, 0.8, 0.5, 0.2)]
+    assert needed == [10, 15, 34, 199]

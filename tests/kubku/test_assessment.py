@@ -1,5 +1,7 @@
 """From cells to results without a study: what was found, kept, read back and assessed."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import numpy as np
 import pytest
@@ -145,3 +147,75 @@ def test_a_digest_of_code_counts_files_that_there_are():
     assert base_cache.code_digest("protocol.py") != plain == base_cache.code_digest()
     with pytest.raises(FileNotFoundError, match="none_such"):
         base_cache.code_digest("none_such.py")
+
+
+@pytest.mark.parametrize(
+    ("own", "opponent", "verdict"),
+    [
+        ("generator_oracle", "dictionary", "supported"),
+        ("dictionary", "generator_oracle", "falsified"),
+        ("always_yes", "dictionary", None),  # it hasn't learnt
+        ("dictionary", "dictionary", "not as stated"),
+    ],
+)
+def test_planted_worlds_from_cells_to_verdict(splits, cell_of, manifest, own, opponent, verdict):
+    """Whoever answers as the oracle must win, and whoever answers as a dictionary lose to that. Who
+    always answers keeps no limit of BKU and counts as silence, whatever its KU of 1.
+    """
+    thesis = declared()
+    only = thesis.model_copy(
+        update={"families": ("stories",), "against": ("mlp",), "replicates": 3}
+    )
+    planted = ((thesis.learner, thesis.base, own), ("mlp", "meta", opponent))
+    given = collected(
+        splits,
+        cell_of,
+        arms=[Arm("stories", name, base, [cell_of[like]] * 3, {}) for name, base, like in planted],
+        asked={"stories": [Asked(seed, splits.test) for seed in range(3)]},
+        exposures={("stories", name): "state" for name, *_ in planted},
+        examples=[],
+    )
+    results = assessment.assess(given, only, manifest)
+    (comparison,) = results.comparisons
+    at = results.families["stories"].learners[thesis.learner].base_states[thesis.base].frontier
+    assert results.thesis is not None and results.thesis.verdict == verdict
+    assert comparison.dominates == (verdict == "supported")
+    assert comparison.dominated == (verdict in ("falsified", None))
+    assert at["0.2"].KU.value == {"generator_oracle": 2, "dictionary": 1, "always_yes": 0}[own]
+    assert at["0.2"].unreached == (3 if own == "always_yes" else 0)
+
+
+def test_intervals_stay_within_their_bounds(splits, cell_of, manifest):
+    """Of three replicates that disagree as far as they can, too."""
+    mixed = [cell_of[name] for name in ("always_yes", "dictionary", "generator_oracle")]
+    given = collected(
+        splits,
+        cell_of,
+        arms=[Arm("stories", "mlp", "meta", mixed, {})],
+        asked={"stories": [Asked(seed, splits.test) for seed in range(3)]},
+        exposures={("stories", "mlp"): "gradient"},
+        examples=[],
+    )
+    found = assessment.assess(given, declared(), manifest).families["stories"].learners["mlp"]
+    entry = found.base_states["meta"]
+    for measured in (entry.KU_avg, entry.BKU_avg, entry.BKU_balanced, entry.frontier["0.2"].KU):
+        assert 0 <= measured.low < measured.value < measured.high <= 2
+    assert entry.halos.H.hallucination.low >= 0 and entry.halos.H.hallucination.high <= 1
+
+
+def test_two_writers_of_one_cell_lose_none(tmp_path, cell_of):
+    """Forty rounds; whoever reads meanwhile finds a whole cell of one of the two."""
+    path = tmp_path / "cell.npz"
+    two = [
+        cells.Found({**cell_of["dictionary"].arrays, "who": np.asarray(who)}, cell_of[name].note)
+        for who, name in enumerate(("dictionary", "always_yes"))
+    ]
+    cells.save(path, two[0])
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(40):
+            writing = [pool.submit(cells.save, path, cell) for cell in two]
+            read = cells.load(path)
+            assert read.note == two[int(read["who"])].note
+            assert [done.result() for done in writing] == [None, None]
+            assert cells.is_kept(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["cell.npz"]
