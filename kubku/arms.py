@@ -123,10 +123,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         knowledge_purity=_statistic(both, tests, _purity, SHARE),
         induced_KU=_mean(changes("ku"), tests, CHANGE),
         induced_BKU=_mean(changes("bku"), tests, CHANGE),
-        by_replicate=ByReplicate(
-            KU=tuple(float(x.mean()) for x in of("ku")),
-            BKU=tuple(float(x.mean()) for x in of("bku")),
-        ),
+        by_replicate=ByReplicate(KU=_means(of("ku")), BKU=_means(of("bku"))),
         before=Unexposed(KU_avg=score("ku", "before"), BKU_avg=score("bku", "before")),
         net_KU=_mean([pair[:, 0] - pair[:, 1] for pair in both], tests, CHANGE),
         balanced_accuracy=share("balanced"),
@@ -137,11 +134,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         corrected_L=corrected("literal"),
         corrected_E=corrected("entailed"),
         halos=Halos(**{kind: _halo(of_kind, cells, tests) for kind, of_kind in _HALOS.items()}),
-        histogram=Histogram(
-            edges=tuple(HISTOGRAM.tolist()),
-            KU=_counted(of("ku")),
-            BKU=_counted(of("bku")),
-        ),
+        histogram=_histogram(of("ku"), of("bku")),
         by_k=_by_k(cells, tests),
         bias_drift=_drift(arm, tests),
         audit=_audited(cells, "audit"),
@@ -149,15 +142,25 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         split_read=_audited(cells, "split_read"),
         tuned=tuple(cell.note for cell in cells),
         samples=len(both[0]),
-        samples_per_second=float(
-            np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in cells])
-        ),
+        samples_per_second=_speed(cells),
     )
+
+
+def _means(scores: list[np.ndarray]) -> tuple[float, ...]:
+    return tuple(float(of_cell.mean()) for of_cell in scores)
+
+
+def _speed(cells: Sequence[Found]) -> float:
+    return float(np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in cells]))
 
 
 def _surely_above_0(changes: np.ndarray) -> bool:
     low = stats.t_interval(changes, "sample").low
     return low is not None and low > 0
+
+
+def _histogram(ku: list[np.ndarray], bku: list[np.ndarray]) -> Histogram:
+    return Histogram(edges=tuple(HISTOGRAM.tolist()), KU=_counted(ku), BKU=_counted(bku))
 
 
 def _counted(scores: list[np.ndarray]) -> tuple[int, ...]:

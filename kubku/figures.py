@@ -16,6 +16,8 @@ from kubku.learners.registry import in_group
 from kubku.results import BaseStateResults, FamilyResults, LearnerResults, Results
 
 LIMITS, MATCHED = protocol.LIMITS, str(protocol.MATCHED)
+Look = Mapping[str, Any]
+"""Keywords of matplotlib: colour, line, mark."""
 _MANY = 10
 """From so many replicates on, intervals say enough without their points."""
 
@@ -112,7 +114,7 @@ def frontiers(results: Results) -> Figure:
     return figure
 
 
-def _trade(axis: Axes, found: LearnerResults, look: Mapping[str, Any]) -> None:
+def _trade(axis: Axes, found: LearnerResults, look: Look) -> None:
     """A learner's curve and where it stands on it."""
     entry = found.base_states[found.best]
     if entry.curve is not None:
@@ -131,7 +133,7 @@ def _trade(axis: Axes, found: LearnerResults, look: Mapping[str, Any]) -> None:
         axis.plot(*each_one, ".", color=look["color"], markersize=3)
 
 
-def _look(learner: str, everyone: Sequence[str]) -> dict[str, Any]:
+def _look(learner: str, everyone: Sequence[str]) -> Look:
     """A line and a mark of its own among those that are drawn; what has no freedom is grey."""
     if learner in LANDMARKS:
         mark = "x+1"[LANDMARKS.index(learner)]
