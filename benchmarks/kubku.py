@@ -61,7 +61,7 @@ def samples(n: int, statements: int) -> Sample:
 
 def wide(statement: Statement) -> jax.Array:
     """A statement as f32[..., 64]."""
-    return jnp.concatenate([jax.nn.one_hot(part, 16) for part in statement], -1)
+    return jnp.concatenate([jax.nn.one_hot(part, 16) for part in statement[:4]], -1)
 
 
 def worded(statement: Statement) -> jax.Array:

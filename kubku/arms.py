@@ -112,6 +112,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         return _mean([2 * right - 1 for right in of(name)], tests, (-1, 1))
 
     both = [np.stack(pair, -1) for pair in zip(of("ku"), of("bku"), strict=True)]
+    per_second = [len(cell["answers"]) / cell["seconds_exposed"] for cell in cells]
     return BaseStateResults(
         KU_avg=score("ku"),
         BKU_avg=score("bku"),
@@ -142,7 +143,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         split_read=_audited(cells, "split_read"),
         tuned=tuple(cell.note for cell in cells),
         samples=len(both[0]),
-        samples_per_second=_speed(cells),
+        samples_per_second=float(np.median(per_second)),
     )
 
 
@@ -150,17 +151,13 @@ def _means(scores: list[np.ndarray]) -> tuple[float, ...]:
     return tuple(float(of_cell.mean()) for of_cell in scores)
 
 
-def _speed(cells: Sequence[Found]) -> float:
-    return float(np.median([len(cell["answers"]) / cell["seconds_exposed"] for cell in cells]))
+def _histogram(ku: list[np.ndarray], bku: list[np.ndarray]) -> Histogram:
+    return Histogram(edges=tuple(HISTOGRAM.tolist()), KU=_counted(ku), BKU=_counted(bku))
 
 
 def _surely_above_0(changes: np.ndarray) -> bool:
     low = stats.t_interval(changes, "sample").low
     return low is not None and low > 0
-
-
-def _histogram(ku: list[np.ndarray], bku: list[np.ndarray]) -> Histogram:
-    return Histogram(edges=tuple(HISTOGRAM.tolist()), KU=_counted(ku), BKU=_counted(bku))
 
 
 def _counted(scores: list[np.ndarray]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,8 +16,6 @@ from kubku.learners.registry import in_group
 from kubku.results import BaseStateResults, FamilyResults, LearnerResults, Results
 
 LIMITS, MATCHED = protocol.LIMITS, str(protocol.MATCHED)
-Look = Mapping[str, Any]
-"""Keywords of matplotlib: colour, line, mark."""
 _MANY = 10
 """From so many replicates on, intervals say enough without their points."""
 
@@ -101,7 +99,9 @@ def frontiers(results: Results) -> Figure:
         1, len(families), width=3.2 * len(families), height=3.7, squeeze=False, sharey=True
     )
     for learner in everyone:
-        axes[0][0].errorbar([], [], label=learner, **_look(learner, everyone))
+        look = _look(learner, everyone)
+        named: Any = {**look.mark, "linestyle": look.linestyle, "label": learner}
+        axes[0][0].errorbar([], [], **named)
     for axis, (name, learners) in zip(axes[0], families.items(), strict=True):
         for learner in reversed(learners):
             found = results.families[name].learners[learner]
@@ -114,33 +114,45 @@ def frontiers(results: Results) -> Figure:
     return figure
 
 
-def _trade(axis: Axes, found: LearnerResults, look: Look) -> None:
+class _Look(NamedTuple):
+    """How a learner is drawn."""
+
+    color: str
+    linestyle: Any
+    marker: str
+    size: float = 5.0
+
+    @property
+    def mark(self) -> Mapping[str, str | float]:
+        """Keywords of its marks."""
+        return {"color": self.color, "marker": self.marker, "markersize": self.size}
+
+
+def _trade(axis: Axes, found: LearnerResults, look: _Look) -> None:
     """A learner's curve and where it stands on it."""
     entry = found.base_states[found.best]
     if entry.curve is not None:
         points = sorted(zip(entry.curve.BKU, entry.curve.KU, strict=True))
-        plain = {key: look[key] for key in ("color", "linestyle", "linewidth")}
-        axis.plot(*zip(*points, strict=True), **plain)
+        curve: Any = zip(*points, strict=True)
+        axis.plot(*curve, color=look.color, linestyle=look.linestyle, linewidth=1.2)
     ku, bku = at_limit(found)
     if bku is None or bku.value is None:
         return
-    shown = dict(look) | {"linestyle": "none", "elinewidth": 0.7, "capsize": 0}
-    at: Any = {"x": bku.value, "y": ku.value}
-    axis.errorbar(**at, xerr=_arms(bku), yerr=_arms(ku), **shown)
+    at: Any = {"x": bku.value, "y": ku.value, "xerr": _arms(bku), "yerr": _arms(ku), **look.mark}
+    axis.errorbar(**at, linestyle="none", elinewidth=0.7, capsize=0)
     if entry.frontier and 1 < len(entry.tuned) < _MANY:
         each = entry.frontier[MATCHED].by_replicate
         each_one: Any = each.BKU, each.KU
-        axis.plot(*each_one, ".", color=look["color"], markersize=3)
+        axis.plot(*each_one, ".", color=look.color, markersize=3)
 
 
-def _look(learner: str, everyone: Sequence[str]) -> Look:
+def _look(learner: str, everyone: Sequence[str]) -> _Look:
     """A line and a mark of its own among those that are drawn; what has no freedom is grey."""
     if learner in LANDMARKS:
-        mark = "x+1"[LANDMARKS.index(learner)]
-        faint = {"color": figures.FAINT, "linestyle": "none", "linewidth": 0.8}
-        return {**faint, "marker": mark, "markersize": 6}
+        return _Look(figures.FAINT, "none", "x+1"[LANDMARKS.index(learner)], 6.0)
     index = [name for name in everyone if name not in LANDMARKS].index(learner)
-    return {**figures.line(index, linewidth=1.2), "marker": figures.point(index)["marker"]}
+    line = figures.line(index)
+    return _Look(line["color"], line["linestyle"], figures.point(index)["marker"])
 
 
 def _arms(measurement: Measurement) -> list[list[float]] | None:

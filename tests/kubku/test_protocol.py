@@ -17,7 +17,7 @@ from kubku import base_states, protocol
 from kubku.base_states import Outer, Training
 from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features
+from kubku.halo import EXPOSURES, Kind, Learner, Statement, features, token_features, veiled
 from kubku.learners import controls, registry, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.gradient import (
@@ -230,6 +230,8 @@ def test_controls_score_what_theory_says(drawn, family):
     for name, expected in CONTROLS.items():
         learner = registry.make(name, FAMILIES[family], TRAINING)
         state = learner.init(jax.random.key(0))
+        if (fitted := learner.bases.get("fitted")) is not None:  # patterns are found first
+            state = fitted(state, veiled(samples), jax.random.key(1))
         exposed = protocol.reset_to_base(learner, state, samples)
         # Tuned as every learner is, which must not silence those that lose by answering.
         found = protocol.judged(
@@ -436,10 +438,7 @@ def test_steps_asked_along_one_way_are_those_relearnt(samples):
     family = FAMILIES["stories"]
     known = {
         "mlp": gradient_learner(MLP(width=8), features, chunk=4),
-        **{
-            name: registry.make(name, family, TRAINING)
-            for name in ("grownet_lookup", "grownet_vote")
-        },
+        "grownet_lookup": registry.make("grownet_lookup", family, TRAINING),
     }
     for learner in known.values():
         state = learner.init(jax.random.key(0))
@@ -469,7 +468,7 @@ def cheat(what):
         if not isinstance(state, tuple):
             return jnp.array([0, 1.0, 0])  # nothing learnt yet
         queries, gold = state
-        same = jnp.stack([a == b for a, b in zip(queries, query, strict=True)]).all(0)
+        same = jnp.stack([a == b for a, b in zip(queries[:4], query[:4], strict=True)]).all(0)
         return jnp.where(same.any(), jax.nn.one_hot(gold[same.argmax()], 3), jnp.array([0, 1.0, 0]))
 
     def by_latents(state, query):
@@ -687,7 +686,7 @@ def test_a_replaying_learner_learns_unknown_items_of_the_pretraining_split(sampl
         tuple(int(part[i, q]) for part in pretrain.query[:4])
         for i, q in zip(*np.nonzero(np.asarray(traps)), strict=True)
     }
-    replayed = [tuple(int(part[i]) for part in state.replay) for i in range(3)]
+    replayed = [tuple(int(part[i]) for part in state.replay[:4]) for i in range(3)]
     assert set(replayed) <= known and len(set(replayed)) == 3
 
     sample = jax.tree.map(lambda leaf: leaf[0], samples)

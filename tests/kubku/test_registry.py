@@ -26,9 +26,11 @@ def settings(*overrides):
 
 
 def test_groups_of_learners_hold_everything_once():
-    """`compared` and `gpu` share nothing and are `all`; what wants a GPU is in `gpu`."""
-    of = {name: settings(f"learner={name}").learner.names for name in ("compared", "gpu", "all")}
-    assert sorted(of["compared"] + of["gpu"]) == sorted(of["all"]) == sorted(LEARNERS)
+    """`compared`, `gpu` and what only `memories` has are `all`; what wants a GPU is in `gpu`."""
+    groups = "compared", "gpu", "memories", "all"
+    of = {name: settings(f"learner={name}").learner.names for name in groups}
+    beside = tuple(name for name in of["memories"] if name not in of["compared"])
+    assert sorted(of["compared"] + beside + of["gpu"]) == sorted(of["all"]) == sorted(LEARNERS)
     wanting = {name for name, entry in LEARNERS.items() if entry.wants_gpu}
     assert wanting <= set(of["gpu"])
     assert wanting >= {"cnn", "gru", "transformer"}
