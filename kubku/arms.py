@@ -124,7 +124,7 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         knowledge_purity=_statistic(both, tests, _purity, SHARE),
         induced_KU=_mean(changes("ku"), tests, CHANGE),
         induced_BKU=_mean(changes("bku"), tests, CHANGE),
-        by_replicate=_by_replicate(of("ku"), of("bku")),
+        by_replicate=ByReplicate(KU=_means(of("ku")), BKU=_means(of("bku"))),
         before=Unexposed(KU_avg=score("ku", "before"), BKU_avg=score("bku", "before")),
         net_KU=_mean([pair[:, 0] - pair[:, 1] for pair in both], tests, CHANGE),
         balanced_accuracy=share("balanced"),
@@ -147,9 +147,8 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
     )
 
 
-def _by_replicate(ku: list[np.ndarray], bku: list[np.ndarray]) -> ByReplicate:
-    ku_means, bku_means = (tuple(float(x.mean()) for x in scores) for scores in (ku, bku))
-    return ByReplicate(KU=ku_means, BKU=bku_means)
+def _means(scores: list[np.ndarray]) -> tuple[float, ...]:
+    return tuple(float(of_cell.mean()) for of_cell in scores)
 
 
 def _histogram(ku: list[np.ndarray], bku: list[np.ndarray]) -> Histogram:
