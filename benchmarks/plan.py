@@ -117,7 +117,7 @@ def _studies() -> Iterator[dict[str, Any]]:
         ("phase_diagram", "runs"),
         ("learnt_proxy", "runs"),
         ("remedies", "runs"),
-        ("kubku_ablations", "cells"),
+        ("kubku", "cells"),
         ("kubku_ten", "cells"),
     ):
         file = f"{folder}/results.json"

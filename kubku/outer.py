@@ -31,11 +31,12 @@ class Searched(NamedTuple):
 
 OUTER = {
     "mlp": Searched(
-        Outer(2e-3, 7.5),
+        Outer(0.002, 0.8333333333333334),
         {
-            "stories": Outer(2e-3, 7.5),
-            "series": Outer(2e-3, 7.5),
-            "grids": Outer(2e-3, 22.5),
+            "stories": Outer(0.002, 0.8333333333333334),
+            "series": Outer(0.004, 0.8333333333333334),
+            "grids": Outer(0.002, 0.2777777777777778),
+            "frames": Outer(0.004, 0.8333333333333334),
         },
     ),
     "cnn": Searched(Outer(6e-3, 2.5)),
@@ -45,7 +46,11 @@ OUTER = {
     "transformer_context": Searched(Outer(2e-3)),
     # And of all whose memory the same network reads.
     "dictionary_mlp": Searched(
-        Outer(4e-3),
-        {"stories": Outer(1e-3), "series": Outer(4e-3), "grids": Outer(8e-3)},
+        Outer(0.008),
+        {
+            "stories": Outer(0.008),
+            "series": Outer(0.008),
+            "grids": Outer(0.004),
+        },
     ),
 }

@@ -12,7 +12,7 @@ from evidence import figures
 KEPT = Path(__file__).parents[1] / "benchmarks/results"
 PAGES = {
     "goodharts_jax": "phase_diagram",
-    "kubku": "kubku_language_model",
+    "kubku": "kubku",
     "epistemic": "epistemic/rivers_licence",
 }
 

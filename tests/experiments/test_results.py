@@ -19,7 +19,7 @@ from experiments import results as command
 ROOT = Path(__file__).parents[2]
 KEPT = sorted(path.parent for path in (ROOT / "benchmarks" / "results").glob("**/results.json"))
 # One of each kind; the others are many seconds of drawing.
-QUICK = {"goodhart", "phase_diagram", "rivers", "kubku_language_model"}
+QUICK = {"goodhart", "phase_diagram", "rivers", "kubku_ten"}
 
 
 class Part(Record):
