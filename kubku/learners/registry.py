@@ -246,8 +246,8 @@ LEARNERS = {
         milliseconds=140.0,
         slow=True,
     ),
-    # It keeps as many items as a sample states facts.
-    "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"]),
+    # It keeps as many items as a sample states facts; of words, not of frames.
+    "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"], told=True),
     "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], milliseconds=9.0),
     "transformer_context": Entry(
         "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0

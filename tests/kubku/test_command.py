@@ -141,7 +141,7 @@ class Cheat:
 
     def answer(self, state, query):
         queries, gold = state
-        same = (queries == jnp.stack(query)[:, None]).all(0)
+        same = (queries == jnp.stack(query[:4])[:, None]).all(0)
         return jax.nn.one_hot(jnp.where(same.any(), gold[same.argmax()], 1), 3)
 """
 
@@ -256,8 +256,10 @@ def test_a_language_model_by_its_recorded_replies(command, tmp_path):
     assert entry["exposure"] == "context"
     of_model = entry["base_states"]["none"]
     assert (of_model["KU_avg"]["value"], of_model["BKU_avg"]["value"]) == (2, 0)
-    # NO is right of half of L and E and wrong of every trap; a lost reply abstains from none.
-    assert of_model["induced_KU"]["value"] == 1 and of_model["induced_BKU"]["value"] == -2
+    # NO is right of half of L and E and wrong of every trap, but for the reply that was lost: of four
+    # traps of one kind in one sample of two.
+    assert of_model["induced_KU"]["value"] == 1
+    assert of_model["induced_BKU"]["value"] == -2 + 1 / 4 / 2 and of_model["errors"] is not None
     (cell,) = (out / "cells/stories").glob("language_model*")
     made = cell.stat().st_mtime_ns
     command(*arguments[:-1], f"resume={out}", folder=tmp_path)

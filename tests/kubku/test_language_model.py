@@ -48,7 +48,7 @@ def test_halos_are_asked_before_and_after(samples):
     assert told in model.seen[0] and told not in model.seen[-48]
 
 
-def test_a_failure_is_no_abstention(samples):
+def test_a_failure_is_neither_an_abstention_nor_bad_knowledge(samples):
     replies = {Answer.YES: Reply(None, "timed out"), Answer.NO: Reply("perhaps")}
     family = FAMILIES["stories"]
     asked = language_model.prompts(family, samples, shown=True)
@@ -56,4 +56,5 @@ def test_a_failure_is_no_abstention(samples):
     said = language_model.ask(Scripted(known, replies), family, samples, shown=True)
     assert (said[:, 1::2] == Answer.ERROR).all() and (said[:, ::2] == Answer.INVALID).all()
     found = score_batch(said, samples)
-    assert found.bku.tolist() == [2.0] * 3 and found.bku_yes.tolist() == [0.0] * 3
+    assert found.bku.tolist() == found.bku_yes.tolist() == found.abstained.tolist() == [0.0] * 3
+    assert found.invalid.tolist() == found.errors.tolist() == [0.5] * 3

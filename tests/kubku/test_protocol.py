@@ -243,7 +243,7 @@ def test_controls_score_what_theory_says(drawn, family):
             if fitted is None:
                 np.testing.assert_allclose(scores, value, err_msg=f"{name} on {family}")
             else:  # a pattern in noise is misread now and then
-                assert float(scores.mean()) == pytest.approx(value, abs=0.06), name
+                assert float(scores.mean()) == pytest.approx(value, abs=0.15), name
 
 
 @pytest.mark.parametrize("family", FAMILIES)
