@@ -256,8 +256,8 @@ def test_a_language_model_by_its_recorded_replies(command, tmp_path):
     assert entry["exposure"] == "context"
     of_model = entry["base_states"]["none"]
     assert (of_model["KU_avg"]["value"], of_model["BKU_avg"]["value"]) == (2, 0)
-    # NO is right of half of L and E and wrong of every trap, but for the reply that was lost: of four
-    # traps of one kind in one sample of two.
+    # NO is right of half of L and E and wrong of every trap, but for the reply that was lost: of
+    # four traps of one kind, in one sample of two.
     assert of_model["induced_KU"]["value"] == 1
     assert of_model["induced_BKU"]["value"] == -2 + 1 / 4 / 2 and of_model["errors"] is not None
     (cell,) = (out / "cells/stories").glob("language_model*")
