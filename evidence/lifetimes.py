@@ -60,7 +60,7 @@ def kaplan_meier(
         terms = np.where(deaths > 0, deaths / (at_risk * (at_risk - deaths)), 0.0)
         log_survival = np.log(survival)
         error = np.sqrt(np.cumsum(terms)) / np.abs(log_survival)
-        z = scipy.stats.norm.ppf((1 + confidence) / 2)
+        z = scipy.special.ndtri((1 + confidence) / 2)
         low, high = survival ** np.exp(z * error), survival ** np.exp(-z * error)
     settled = (survival == 0) | (survival == 1)
     low, high = np.where(settled, survival, low), np.where(settled, survival, high)
@@ -100,7 +100,7 @@ def restricted_mean(curve: SurvivalCurve, horizon: int, *, confidence: float = 0
     counted = (deaths > 0) & (deaths < at_risk)
     weight = deaths[counted] / (at_risk[counted] * (at_risk[counted] - deaths[counted]))
     error = math.sqrt(float((area_after[counted] ** 2 * weight).sum()))
-    half = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * error
+    half = float(scipy.special.ndtri((1 + confidence) / 2)) * error
     method = f"Kaplan-Meier to {horizon}, Greenwood {100 * confidence:g}%"
     return Measurement(value, value - half, value + half, n, "life", method)
 

@@ -34,12 +34,14 @@ def run(config: DictConfig, folder: Path, console: Console) -> None:
     settings = read(_plain(config))
     devices.configure(settings.compilation_cache)
     # JAX must not be used before this line, and what follows uses it.
-    from goodharts_jax import report, study
+    from goodharts_jax import study
 
     tracking.require(settings.tracker)
     console.quiet = not files.is_first_process()
     with files.alone(folder):
         results = study.run(settings, folder, console)
+    from goodharts_jax import report  # the study has loaded it while it trained
+
     tracked(results, settings.tracker, "goodhart", folder)
     show(results, report.summary(results), folder / "report.html", console)
 

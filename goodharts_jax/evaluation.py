@@ -250,10 +250,13 @@ def _blocks(
     source = np.array([next(places) if row.script is None else 0 for row, _ in runs])[of_run]
 
     @jax.jit
-    def block_keys(keys: chex.PRNGKey) -> chex.PRNGKey:
-        return jax.vmap(lambda key: jax.random.split(run_keys(key).evaluate, blocks_per_run))(keys)
+    @jax.vmap
+    def block_keys(seed: jax.Array) -> jax.Array:
+        keys = jax.random.split(run_keys(jax.random.key(seed)).evaluate, blocks_per_run)
+        return jax.random.key_data(keys)
 
-    keys = block_keys(jnp.stack([jax.random.key(seed) for _, seed in runs]))
+    # On the host they are chosen from without a program for each way of it.
+    keys = np.asarray(block_keys(np.array([seed for _, seed in runs], np.uint32)))
     mode = None
     if trained:
         modes = stack([row.mode for row in trained if row.mode is not None])
@@ -261,7 +264,9 @@ def _blocks(
         mode = jax.tree.map(lambda x: np.asarray(x)[of_mode[source]], modes)
     blocks = _Block(
         policy=np.array([scripts.index(row.script) for row, _ in runs], np.int32)[of_run],
-        key=keys[of_run, np.concatenate([np.arange(size) for size in sizes])],
+        key=jax.random.wrap_key_data(
+            jax.device_put(keys[of_run, np.concatenate([np.arange(size) for size in sizes])])
+        ),
         mode=mode,
         params=None,
         lives=None,

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from jax import lax
+from numpy.typing import ArrayLike
 
 from goodharts_jax.rewards import REWARD_LIMIT, Reward, guarded, proxy_reward
 from goodharts_jax.rollouts import Transition
@@ -68,16 +69,20 @@ def make_mode(
       noise: on the appearance of items; None for none.
     """
     return Mode(
-        appearance=jnp.array([(0.0,) * NUM_CHANNELS, food, poison], jnp.float32),
-        noise=None if noise is None else jnp.float32(noise),
-        mortal=jnp.array(mortal),
+        appearance=_floats([(0.0,) * NUM_CHANNELS, food, poison]),
+        noise=None if noise is None else _floats(noise),
+        mortal=jax.device_put(np.array(mortal)),
         reward=Reward(
-            item=jnp.array([0.0, food_reward, poison_reward], jnp.float32),
-            step=jnp.float32(step_reward),
-            death=jnp.float32(death_reward),
-            shaping=jnp.float32(shaping),
+            item=_floats([0.0, food_reward, poison_reward]),
+            step=_floats(step_reward),
+            death=_floats(death_reward),
+            shaping=_floats(shaping),
         ),
     )
+
+
+def _floats(numbers: ArrayLike) -> jax.Array:
+    return jax.device_put(np.array(numbers, np.float32))
 
 
 def observe(mode: Mode, view: jax.Array, noise_word: jax.Array) -> jax.Array:
@@ -164,5 +169,6 @@ def is_distinct(mode: Mode) -> bool:
 def stack(modes: list[Mode]) -> Mode:
     """Modes as one pytree with a leading axis; all get noise (of 0) where one has it."""
     if any(mode.noise is not None for mode in modes):
-        modes = [m if m.noise is not None else replace(m, noise=jnp.float32(0)) for m in modes]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modes)
+        modes = [m if m.noise is not None else replace(m, noise=_floats(0)) for m in modes]
+    # On the host: on the device each shape takes a program.
+    return jax.tree.map(lambda *leaves: jax.device_put(np.stack(leaves)), *modes)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import struct
 from jax import lax
@@ -101,7 +102,7 @@ def make_hyper(
     """Hyper-parameters from plain numbers."""
     schedules = (num_updates, learning_rate, entropy_weight)
     numbers = (clip, value_clip, discount, gae_lambda, value_weight, max_grad_norm)
-    return Hyper(*(jnp.array(number, jnp.float32) for number in (*schedules, *numbers)))
+    return Hyper(*(jax.device_put(np.array(x, np.float32)) for x in (*schedules, *numbers)))
 
 
 @struct.dataclass

@@ -171,7 +171,7 @@ def record_policies(
         {
             name: (
                 appearance,
-                record(key, world, Partial(act, jnp.int32(which), params, mode), steps),
+                record(key, world, Partial(act, np.int32(which), params, mode), steps),
             )
             for name, (which, appearance, params, mode) in shown.items()
         },
@@ -197,7 +197,7 @@ def record_scripts(
     return make_replay(
         world,
         {
-            name: (_TRUTH, record(key, world, Partial(act, jnp.int32(which)), steps))
+            name: (_TRUTH, record(key, world, Partial(act, np.int32(which)), steps))
             for which, name in enumerate(scripts)
         },
     )
@@ -205,8 +205,8 @@ def record_scripts(
 
 def _average(world: World) -> World:
     """A world as full of items as worlds are on average."""
-    items = jnp.sum(world.items, axis=1, keepdims=True) // 2
-    return replace(world, items=jnp.repeat(items, 2, axis=1))
+    items = np.sum(np.asarray(world.items), axis=1, keepdims=True, dtype=np.int32) // 2
+    return replace(world, items=jax.device_put(np.repeat(items, 2, axis=1)))
 
 
 def make_replay(world: World, recordings: Mapping[str, tuple[Any, Recording]]) -> Replay:

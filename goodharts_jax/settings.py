@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import jax
+import numpy as np
 from annotated_types import Ge, Gt, Le
 from omegaconf import OmegaConf
 from pydantic import Field, field_validator, model_validator
@@ -365,5 +366,5 @@ def runs_of(
       seeds: of the runs of a mode, by its name.
     """
     every = [seed for name in rows for seed in seeds(name)]
-    keys = jax.vmap(jax.random.key)(jax.numpy.array(every, jax.numpy.uint32))
+    keys = jax.vmap(jax.random.key)(np.array(every, np.uint32))
     return stack([row for name, row in rows.items() for _ in seeds(name)]), keys

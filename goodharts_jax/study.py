@@ -157,7 +157,7 @@ def _aside(study: Study) -> Iterator[Aside]:
         for slow in ("scipy.stats", "goodharts_jax.report"):
             importlib.import_module(slow)
         start = partial(ppo.start, study.settings.plan, study.settings.world.build())
-        params = jax.eval_shape(start, jax.random.key(0)).params
+        params = jax.eval_shape(lambda: start(jax.random.key(0)).params)
 
         def shapes(name: str) -> Any:
             runs = len(study.seeds(name))

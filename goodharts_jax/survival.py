@@ -232,11 +232,11 @@ def metrics(
     barren, efficiency = int(tally.barren.sum()), float(tally.efficiency.sum())
     ages = np.arange(tally.deaths_by_age.shape[1])
     curve = lifetimes.kaplan_meier(tally.deaths_by_age[FIRST], table.alive_by_age[FIRST])
-    _, food_energy, poison_energy = (float(e) * ENERGY_UNIT for e in world.energy)
+    _, food_energy, poison_energy = (float(e) * ENERGY_UNIT for e in np.asarray(world.energy))
     move_cost = float(world.move_cost) * ENERGY_UNIT
     own = None
     if mode is not None:
-        _, food_reward, poison_reward = (float(reward) for reward in mode.reward.item)
+        _, food_reward, poison_reward = (float(reward) for reward in np.asarray(mode.reward.item))
         own = food_reward * food + poison_reward * poison
         own += float(mode.reward.step) * steps + float(mode.reward.death) * deaths
 

@@ -24,7 +24,7 @@ from goodharts_jax import ppo
 from goodharts_jax.checkpoints import Checkpoints
 from goodharts_jax.modes import NUM_CHANNELS, Mode
 from goodharts_jax.ppo import History, Hyper, Plan, TrainState
-from goodharts_jax.watch import Watch, watch
+from goodharts_jax.watch import Watch, unwatched, watch
 from goodharts_jax.world import World
 
 Observer = Callable[[int, History], None]
@@ -128,7 +128,7 @@ def train(
     states = begin(world, keys, modes)
     if initial is not None:
         states = states.replace(params=shard(initial))
-    runs = _Run(modes, keys, jax.tree.map(jnp.copy, states.params), goes_on=None)
+    runs = _Run(modes, keys, _copied(states.params), goes_on=None)
     going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:
         kept = checkpoints.latest(partial(fetch, states, num_runs))
@@ -161,6 +161,11 @@ def _programs(plan: Plan, chunk_updates: int) -> tuple[Lifted, Lifted]:
     """What begins runs and what carries them on; made once, for a training in several parts."""
     begin = over_runs(lambda world, key, mode: ppo.start(plan, world, run_keys(key).train, mode))
     return begin, over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
+
+
+@jax.jit
+def _copied(tree: Any) -> Any:
+    return jax.tree.map(jnp.copy, tree)
 
 
 def _going_on(
@@ -209,6 +214,8 @@ def _chunk(
     stopped.
     """
 
+    empty = History(*[jnp.zeros(most)] * len(History._fields))
+
     def update(index: jax.Array, carry: tuple[TrainState, History]) -> tuple[TrainState, History]:
         state, history = carry
         state, news = ppo.advance(plan, shared.world, shared.hyper, run.mode, state, 1)
@@ -216,7 +223,6 @@ def _chunk(
 
     def train(state: TrainState) -> tuple[TrainState, History, Watch]:
         # How many is traced: one program for short chunks and long ones.
-        empty = History(*[jnp.zeros(most)] * len(History._fields))
         state, history = jax.lax.fori_loop(0, shared.updates, update, (state, empty))
         # Runs of equal seed are watched in equal worlds, at all times of their training.
         key = run_keys(run.key).watch
@@ -224,8 +230,7 @@ def _chunk(
         return state, history, watched
 
     def leave(state: TrainState) -> tuple[TrainState, History, Watch]:
-        shapes = jax.eval_shape(train, state)[1:]
-        return state, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        return state, empty, unwatched()
 
     return jax.lax.cond(run.goes_on, train, leave, state)
 

@@ -94,6 +94,13 @@ def watch(
     )
 
 
+def unwatched() -> Watch:
+    """A watch of nothing: zeros in the shapes of a `watch`."""
+    halves = jnp.zeros(2)
+    items = jnp.zeros((2, NUM_KINDS))
+    return Watch(*[halves] * 7, items=items, kl=jnp.zeros(()))
+
+
 def _by_models(mode: Mode, rollout: Transition) -> tuple[jax.Array, jax.Array]:
     """Reward of each step by the models that count and by those that don't. f32[steps, worlds]."""
     model, weights = mode.reward.model, mode.reward.members

@@ -13,8 +13,10 @@ from __future__ import annotations
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax import lax
+from numpy.typing import ArrayLike
 
 EMPTY, FOOD, POISON = range(3)
 NUM_KINDS = 3
@@ -120,14 +122,15 @@ def make_world(
         view_radius=view_radius,
         start_energy=_units(start_energy),
         move_cost=_units(move_cost),
-        energy=jnp.stack([_units(0.0), _units(food_energy), _units(poison_energy)]),
-        items=jnp.array([(0, 0), food, poison], jnp.int32),
-        mortal=jnp.array(True),
+        energy=_units([0.0, food_energy, poison_energy]),
+        items=jax.device_put(np.array([(0, 0), food, poison], np.int32)),
+        mortal=jax.device_put(np.array(True)),
     )
 
 
-def _units(energy: float) -> jax.Array:
-    return jnp.array(round(energy / ENERGY_UNIT), jnp.int32)
+def _units(energy: ArrayLike) -> jax.Array:
+    # Put where it is used, not made there: that takes a program for every shape.
+    return jax.device_put(np.rint(np.asarray(energy) / ENERGY_UNIT).astype(np.int32))
 
 
 def reset(world: World, key: chex.PRNGKey) -> State:

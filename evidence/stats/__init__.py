@@ -1,6 +1,6 @@
 """Numbers with their uncertainty: intervals, tests and effect sizes.
 
-Thin functions over scipy.stats. Each takes one value per replicate (a run, a sample, a subject):
+Thin functions over scipy. Each takes one value per replicate (a run, a sample, a subject):
 which replicates are independent is the caller's to decide, and `unit` says it in every
 Measurement. How often each interval covers the truth at 3, 5, 10 and 30 replicates has been
 measured; see docs/statistics.md.

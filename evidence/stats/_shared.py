@@ -57,8 +57,8 @@ def satterthwaite(square_a: float, n_a: int, square_b: float, n_b: int) -> float
 
 def expanded_tail(n: int, confidence: float) -> float:
     """Probability in each tail of a bootstrap distribution, made smaller for few replicates."""
-    t = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
-    return float(scipy.stats.norm.sf(t * math.sqrt(n / (n - 1))))
+    t = float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))
+    return float(scipy.special.ndtr(-t * math.sqrt(n / (n - 1))))
 
 
 def within(value: float, half: float, bounds: tuple[float, float]) -> tuple[float, float]:

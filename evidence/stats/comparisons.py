@@ -165,7 +165,7 @@ def runs_needed(
     if d == 0 or not (0 < power < 1 and 0 < alpha < 1):
         raise ValueError(f"runs_needed: d={d}, power={power}, alpha={alpha}")
     tail = alpha / 2 if two_sided else alpha
-    z = scipy.stats.norm.ppf([1 - tail, power]).sum()
+    z = scipy.special.ndtri([1 - tail, power]).sum()
     # The normal approximation never asks for more than the t distribution does.
     n = max(2, math.floor(2 * (z / d) ** 2))
     while _t_power(abs(d), n, tail, two_sided) < power:
@@ -186,7 +186,7 @@ def pairs_needed(d: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
     """
     if not (d > 0 and 0 < power < 1 and 0 < alpha < 1):
         raise ValueError(f"pairs_needed: d={d}, power={power}, alpha={alpha}")
-    z = scipy.stats.norm.ppf([1 - alpha, power]).sum()
+    z = scipy.special.ndtri([1 - alpha, power]).sum()
     n = max(2, math.floor((z / d) ** 2))  # never more than the t distribution asks for
     while _paired_power(d, n, alpha) < power:
         n += 1
@@ -194,7 +194,7 @@ def pairs_needed(d: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
 
 
 def _paired_power(d: float, n: int, alpha: float) -> float:
-    critical = scipy.stats.t.ppf(1 - alpha, n - 1)
+    critical = scipy.special.stdtrit(n - 1, 1 - alpha)
     return float(scipy.stats.nct.sf(critical, n - 1, d * math.sqrt(n)))
 
 
@@ -217,10 +217,10 @@ def _t_comparison(
     confidence: float,
 ) -> Comparison:
     t = value / error
-    half = float(scipy.stats.t.ppf((1 + confidence) / 2, df)) * error
+    half = float(scipy.special.stdtrit(df, (1 + confidence) / 2)) * error
     method = f"{name} {percent(confidence)}{note}"
-    greater = float(scipy.stats.t.sf(t, df))
-    two_sided = float(2 * scipy.stats.t.sf(abs(t), df))
+    greater = float(scipy.special.stdtr(df, -t))
+    two_sided = float(2 * scipy.special.stdtr(df, -abs(t)))
     difference = Measurement(value, value - half, value + half, n, unit, method)
     return Comparison(difference, t, df, greater, two_sided)
 
@@ -250,7 +250,7 @@ def _noncentrality(t: float, df: float, probability: float) -> float:
     if t < 0:
         return -_noncentrality(-t, df, 1 - probability)
     # sqrt(V / df), V chi-squared, lies between these but for one time in 10^12.
-    ends = np.sqrt(scipy.stats.chi2.ppf([1e-12, 1 - 1e-12], df) / df)
+    ends = np.sqrt(2 * scipy.special.gammaincinv(df / 2, [1e-12, 1 - 1e-12]) / df)
 
     def excess(noncentrality: float) -> float:
         return _noncentral_t_cdf(t, df, noncentrality, ends) - probability
@@ -277,7 +277,7 @@ def _noncentral_t_cdf(t: float, df: float, noncentrality: float, ends: Array) ->
 
 def _t_power(d: float, n: int, tail: float, two_sided: bool) -> float:
     df, noncentrality = 2 * n - 2, d * math.sqrt(n / 2)
-    critical = scipy.stats.t.ppf(1 - tail, df)
+    critical = scipy.special.stdtrit(df, 1 - tail)
     power = scipy.stats.nct.sf(critical, df, noncentrality)
     if two_sided:
         power += scipy.stats.nct.cdf(-critical, df, noncentrality)

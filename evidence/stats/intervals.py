@@ -48,7 +48,7 @@ def t_interval(
     mean, error = mean_and_error(data)
     if error == 0:
         return Measurement(mean, mean, mean, n, unit, f"constant data{note}")
-    half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    half = float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2)) * error
     low, high = (mean - half, mean + half) if bounds is None else within(mean, half, bounds)
     return Measurement(mean, low, high, n, unit, method)
 
@@ -143,7 +143,7 @@ def ratio_interval(a: Values, b: Values, unit: str, *, confidence: float = 0.95)
         if part_x + part_y == 0:
             return distance
         df = satterthwaite(part_x, len(x), part_y, len(y))
-        t = scipy.stats.t.ppf((1 + confidence) / 2, df)
+        t = scipy.special.stdtrit(df, (1 + confidence) / 2)
         return distance - float(t) * math.sqrt(part_x + part_y)
 
     best = math.atan2(mean_x, mean_y)
@@ -171,7 +171,7 @@ def wilson(successes: float, n: float, unit: str, *, confidence: float = 0.95) -
     method = f"Wilson {percent(confidence)}"
     if n == 0:
         return Measurement(None, None, None, 0, unit, f"no {unit}")
-    z = float(scipy.stats.norm.ppf((1 + confidence) / 2))
+    z = float(scipy.special.ndtri((1 + confidence) / 2))
     p = successes / n
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))

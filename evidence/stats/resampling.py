@@ -128,7 +128,7 @@ def from_draws(
     if np.ptp(kept) == 0:
         return Measurement(value, value, value, n, unit, "constant data")
     if n < FEW:
-        t = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
+        t = float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))
         half = t * math.sqrt(n / (n - 1)) * float(kept.std())
         logit = ", logit" if bounds else ""
         method = method.replace(percent(confidence), f"t {percent(confidence)}{logit}", 1)
