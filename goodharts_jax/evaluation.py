@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from evidence.runtime.devices import fetch, over_runs, shard
