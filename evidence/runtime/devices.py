@@ -59,7 +59,8 @@ def configure(compilation_cache: bool | str = True, *, join: bool = True) -> Non
         default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "goodharts-jax"
         folder = default if compilation_cache is True else Path(compilation_cache)
         jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+        # Small ones, too: most of a run's programs are, and each is loaded sooner than compiled.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if join:
         join_processes()
