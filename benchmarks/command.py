@@ -51,17 +51,22 @@ def once(typed: str, folder: str, cache: str) -> dict[str, Any]:
 
 
 def split(printed: str) -> dict[str, Any]:
-    """The parts that the last line of a run names, in seconds, and what JAX did meanwhile."""
+    """The parts that the last line of a run names, in seconds, those of threads side by side added
+    up, and what JAX did meanwhile.
+    """
     line = next(line for line in reversed(printed.splitlines()) if line.startswith("Seconds: "))
     by_clock, _, of_jax = line.partition("Of these")
+    by_clock, _, beside = by_clock.partition("In threads side by side:")
 
     def numbers(text: str) -> dict[str, float]:
-        return {name: float(taken) for name, taken in re.findall(r"([a-z]+) (\d+\.\d)", text)}
+        found = re.findall(r"([a-z][a-z ]*) (\d+\.\d)", text)
+        return {name: float(taken) for name, taken in found}
 
     programs = re.search(r"programs: (\d+), loaded: (\d+)", of_jax)
     assert programs is not None, line
     return {
         "parts": numbers(by_clock),
+        **({"beside": numbers(beside)} if beside else {}),
         "jax": numbers(of_jax),
         "programs": int(programs[1]),
         "loaded": int(programs[2]),

@@ -7,7 +7,6 @@ from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from evidence import stats
@@ -178,7 +177,7 @@ def _right(test: Asked, answers: np.ndarray) -> np.ndarray:
 
 
 def _answered(test: Asked, answers: np.ndarray) -> np.ndarray:
-    return np.asarray(asserted(jnp.asarray(answers)))
+    return asserted(answers)
 
 
 Part = Callable[[Samples], np.ndarray]

@@ -149,10 +149,11 @@ class BaseCache:
 
     def _started(self, cell: Cell) -> State:
         """What the learner begins with; the rules are told to whoever needs them."""
-        state = started(self._learners[cell.learner, cell.family], self._keys(cell)[0])
-        if KNOWN[cell.learner].needs_rules:
-            state = state._replace(rules=self._source.rules(cell.family, cell.replicate))
-        return state
+        learner, key = self._learners[cell.learner, cell.family], self._keys(cell)[0]
+        if not KNOWN[cell.learner].needs_rules:
+            return started(learner, key)
+        rules = self._source.rules(cell.family, cell.replicate)
+        return _init(learner.init, without_rules=True)(key)._replace(rules=rules)
 
     def _keys(self, cell: Cell) -> jax.Array:
         return keys(self._settings.seeds(cell.replicate)[0])
@@ -191,8 +192,11 @@ def started(learner: Learner, key: jax.Array) -> State:
 
 
 @cache
-def _init(init: Callable[[jax.Array], State]) -> Callable[[jax.Array], State]:
-    return jax.jit(init)
+def _init(
+    init: Callable[[jax.Array], State], without_rules: bool = False
+) -> Callable[[jax.Array], State]:
+    # Rules that are replaced need no program that draws them.
+    return jax.jit(lambda key: init(key)._replace(rules=None)) if without_rules else jax.jit(init)
 
 
 @cache

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from evidence.runtime import timings
 from evidence.runtime.language_models import Model
 from kubku import audits, measures, protocol
 from kubku.base_states import how_trained
@@ -60,27 +61,13 @@ def evaluate(
       amount: how much of them.
     """
     clock = time.perf_counter()
-    test = rows(splits.test, slice(0, amount.test))
     validation = rows(splits.validation, slice(0, amount.validation))
-    pairs = rows(splits.pairs, slice(0, amount.test // 2 * 2))
-
-    tuned = protocol.tune(learner, base, validation)
-    state = protocol.with_trial(base, tuned.trial)
+    with timings.part("tuning"):
+        tuned = protocol.tune(learner, base, validation)
+    with timings.part("measuring"):
+        state = protocol.with_trial(base, tuned.trial)
+        found = _measured(learner, state, tuned, family, splits, amount)
     matched = tuned.points[protocol.MATCHED]
-    found: dict[str, np.ndarray] = {}
-    if pairs.label.shape[0]:
-        found |= measures.drift(learner, state, matched.threshold, family, pairs)
-    if not amount.drift_alone:
-        found |= _exposed(learner, state, tuned, test)
-        # As many as a program takes at a time, which is compiled.
-        few = rows(test, slice(0, protocol.PIECE))
-        found["audit"] = np.asarray(protocol.audit(learner, state, few))
-        found["carried"] = np.asarray(audits.carried(learner, state, few))
-        found["split_read"] = np.asarray(audits.split_read(learner, state, matched.threshold, few))
-        if amount.sweep:
-            swept = rows(test, slice(0, amount.sweep))
-            found |= measures.by_steps(learner, state, matched.threshold, swept)
-        found |= measures.streaming(learner, state, matched.threshold, splits.streams)
     updates, level = how_trained(base)
     note = Tuned(
         trial=tuned.trial,
@@ -95,6 +82,35 @@ def evaluate(
         made_on=jax.devices()[0].device_kind,
     )
     return Found(found, note)
+
+
+def _measured(
+    learner: Learner,
+    state: State,
+    tuned: protocol.Tuned,
+    family: Family,
+    splits: Splits,
+    amount: Amount,
+) -> dict[str, np.ndarray]:
+    """All that is found out about a tuned learner."""
+    test = rows(splits.test, slice(0, amount.test))
+    pairs = rows(splits.pairs, slice(0, amount.test // 2 * 2))
+    threshold = tuned.points[protocol.MATCHED].threshold
+    found: dict[str, np.ndarray] = {}
+    if pairs.label.shape[0]:
+        found |= measures.drift(learner, state, threshold, family, pairs)
+    if amount.drift_alone:
+        return found
+    found |= _exposed(learner, state, tuned, test)
+    # As many as a program takes at a time, which is compiled.
+    few = rows(test, slice(0, protocol.PIECE))
+    found["audit"] = np.asarray(protocol.audit(learner, state, few))
+    found["carried"] = np.asarray(audits.carried(learner, state, few))
+    found["split_read"] = np.asarray(audits.split_read(learner, state, threshold, few))
+    if amount.sweep:
+        swept = rows(test, slice(0, amount.sweep))
+        found |= measures.by_steps(learner, state, threshold, swept)
+    return found | measures.streaming(learner, state, threshold, splits.streams)
 
 
 def _exposed(

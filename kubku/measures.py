@@ -9,7 +9,7 @@ import numpy as np
 from evidence.answers import Answer
 from kubku import protocol
 from kubku.halo import Kind, Learner, Samples, State, decide
-from kubku.scoring import Scores
+from kubku.scoring import Scores, marking
 from kubku.tasks import Family
 
 STEPS = (0, 1, 2, 4, 8, 16)
@@ -74,10 +74,14 @@ def cued(family: Family, samples: Samples, moved: np.ndarray, latents: np.ndarra
 def by_steps(
     learner: Learner, state: State, threshold: float, samples: Samples
 ) -> dict[str, np.ndarray]:
-    """KU and BKU for each number of steps, f32[len(STEPS), N]; nothing where there are none."""
+    """KU and BKU for each number of steps, f32[len(STEPS), N]; nothing where there are none.
+
+    Each number is learnt from the start, by the program that all else is asked by.
+    """
     if not hasattr(state, "steps"):
         return {}
-    said = protocol.along(learner, state, samples, STEPS)
+    stepped = [protocol.with_trial(state, {"steps": steps}) for steps in STEPS]
+    said = [protocol.reset_to_base(learner, at, samples).after for at in stepped]
     marked = [protocol.judged(scores, threshold, samples) for scores in said]
     return {f"steps.{name}": np.stack([getattr(m, name) for m in marked]) for name in ("ku", "bku")}
 
@@ -87,7 +91,7 @@ def streaming(
 ) -> dict[str, np.ndarray]:
     """KU and BKU along streams, f32[streams, T], and about samples learnt earlier."""
     said = protocol.stream(learner, state, streams)
-    ku, bku = (np.asarray(part) for part in _marked(said, threshold, streams))
+    ku, bku = (np.asarray(part) for part in _marked(said, threshold, marking(streams)))
     found: dict[str, np.ndarray] = {}
     for at, when in enumerate(("before", "after")):
         found |= {f"stream.{when}.ku": ku[:, :, at], f"stream.{when}.bku": bku[:, :, at]}

@@ -19,7 +19,7 @@ import numpy as np
 
 from evidence.runtime.devices import at_once, fetch, over_runs, shard
 from kubku.halo import Learner, Sample, Samples, State, Statement, decide, veiled
-from kubku.scoring import Scores, balanced_bku, score, traps_told
+from kubku.scoring import Scores, balanced_bku, marking, score, traps_told
 
 # Finer towards 1: what was trained to be sure is only told from what is surer there. Who is wholly
 # sure always answers, or `always_yes` would be tuned to silence.
@@ -82,44 +82,6 @@ def _exposing(learn, answer, block: int):  # type: ignore[no-untyped-def]
         return Exposed(ask(state, query), ask(learn(state, sample), query))
 
     return over_runs(expose, block=block)
-
-
-def along(learner: Learner, state: State, samples: Samples, steps: tuple[int, ...]) -> np.ndarray:
-    """What a learner says after each number of steps, f32[len(steps), N, Q, 3].
-
-    It goes on from where it stood, so that 16 steps are taken for the last number and none again
-    for the others. Right for learners whose `learn` is that many times one step, with nothing
-    carried but the state: ours are.
-
-    Args:
-      learner: whose state has `steps`.
-      state: that each sample is learnt from.
-      samples: N of them.
-      steps: increasing; the first is 0.
-    """
-    num_samples = samples.label.shape[0]
-    block = min(at_once(learner.chunk), num_samples)
-    ask = _asking_along(learner.learn, learner.answer, block)
-    more = np.diff(np.array(steps, np.int32))
-    found = fetch(ask((state, more), *shard((samples,), block=block)), num_samples)
-    return np.moveaxis(np.asarray(found), 1, 0)
-
-
-@cache
-def _asking_along(learn, answer, block: int):  # type: ignore[no-untyped-def]
-    def one(shared: tuple[State, jax.Array], sample: Sample) -> jax.Array:
-        start, more = shared
-        ask = jax.vmap(answer, in_axes=(None, 0))
-
-        def further(state: State, steps: jax.Array) -> tuple[State, jax.Array]:
-            learnt = learn(state._replace(steps=steps), sample)
-            learnt = learnt._replace(steps=state.steps)
-            return learnt, ask(learnt, sample.query)
-
-        said = jax.lax.scan(further, start, more)[1]
-        return jnp.concatenate([ask(start, sample.query)[None], said])
-
-    return over_runs(one, block=block)
 
 
 class Streamed(NamedTuple):
@@ -204,9 +166,9 @@ def told(scores: jax.Array, samples: Samples) -> Told:
       scores: f32[N, Q, 3].
       samples: N of them.
     """
-    n = len(scores)
+    n, marked = len(scores), marking(samples)
     sums = [
-        _sums(*jax.tree.map(lambda leaf: leaf[at : at + PIECE], (scores, samples)))  # noqa: B023
+        _sums(*jax.tree.map(lambda leaf: leaf[at : at + PIECE], (scores, marked)))  # noqa: B023
         for at in range(0, n, PIECE)
     ]
     ku, traps = (np.sum(part, 0, dtype=np.float64) for part in zip(*sums, strict=True))
@@ -300,9 +262,13 @@ def with_trial(state: State, trial: Mapping[str, float]) -> State:
     )
 
 
-@jax.jit
 def judged(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
     """Scores of every sample, f32[N] each: the learner's scores decided, then marked."""
+    return _judged(scores, threshold, marking(samples))
+
+
+@jax.jit
+def _judged(scores: jax.Array, threshold: jax.Array | float, samples: Samples) -> Scores:
     return jax.vmap(score)(decide(scores, threshold), samples)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import jax
 import numpy as np
 
+from evidence.runtime.devices import job_devices
 from kubku.base_states import WORLDS, keys
 from kubku.halo import Kind, Sample, Samples
 from kubku.results import Example, KindName, Query
@@ -111,7 +112,7 @@ class Source:
 
     def _place(self, family: str) -> jax.Device:
         """Where a family's samples are drawn, whoever wants them: each device would compile it."""
-        devices = jax.local_devices()
+        devices = job_devices()
         return devices[self._settings.task.families.index(family) % len(devices)]
 
     def _draw_splits(self, family: str, generator_seed: int) -> Splits:

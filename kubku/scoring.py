@@ -13,14 +13,16 @@ Halos hold more traps of one stratum than of another. `bku` takes them as they w
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from evidence.answers import Answer
-from kubku.halo import Kind, Sample, Stratum
+from kubku.halo import Kind, Sample, Samples, Stratum
+
+Answers = TypeVar("Answers", jax.Array, np.ndarray)
 
 EPSILON = 1e-9
 TRAPS = (
@@ -115,10 +117,29 @@ def _share(hit: jax.Array, among: jax.Array) -> jax.Array:
     return (hit & among).sum(-1) / jnp.maximum(among.sum(-1), 1)
 
 
-score_batch = jax.jit(jax.vmap(score))
+def marking(samples: Samples) -> Samples:
+    """The samples with nothing but what scores depend on: those of all families are scored by one
+    program.
+    """
+    nothing: Any = None
+    return Sample(*[nothing] * len(Sample._fields))._replace(
+        asked=samples.asked,
+        kind=samples.kind,
+        stratum=samples.stratum,
+        gold=samples.gold,
+        harmful=samples.harmful,
+    )
 
 
-def asserted(answers: jax.Array) -> jax.Array:
+def score_batch(answers: jax.Array, samples: Samples) -> Scores:
+    """The scores of samples, f32[N] each, of answers i32[N, Q]."""
+    return _score_batch(answers, marking(samples))
+
+
+_score_batch = jax.jit(jax.vmap(score))
+
+
+def asserted(answers: Answers) -> Answers:
     """Which answers claim something: NO and YES. bool as `answers`."""
     return (answers == Answer.NO) | (answers == Answer.YES)
 
@@ -133,6 +154,11 @@ def traps_told(answers: jax.Array, samples: Sample) -> jax.Array:
     Returns:
       f32[..., 5, 2], strata in the order of `TRAPS`.
     """
+    return _traps_told(answers, marking(samples))
+
+
+@jax.jit
+def _traps_told(answers: jax.Array, samples: Sample) -> jax.Array:
     wrong = asserted(answers)
     told = []
     for stratum in sum(TRAPS, ()):

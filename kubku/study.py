@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from evidence.pages import counted
+from evidence.runtime import timings
 from evidence.runtime.devices import place, side_by_side
 from evidence.runtime.files import write_json
 from evidence.runtime.language_models import open_model
@@ -58,9 +59,11 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
     """
     start = time.perf_counter()
     plan = share(settings, folder, console)
-    _ask_model(plan)
-    collected = _collected(plan)
-    found = list(collected.cells())
+    with timings.part("asking"):
+        _ask_model(plan)
+    with timings.part("assessment"):
+        collected = _collected(plan)
+        found = list(collected.cells())
     manifest = Manifest.now(
         settings,
         [settings.seed],
@@ -69,9 +72,12 @@ def run(settings: Experiment, folder: Path, console: Console) -> Results:
         # A run may be gone on with elsewhere.
         cells_made_on=sorted({cell.note.made_on for cell in found if cell.note.made_on}),
     )
-    results = assessment.assess(collected, thesis.declared(), manifest)
-    results.save(folder)
-    report.write(folder)
+    with timings.part("assessment"):
+        results = assessment.assess(collected, thesis.declared(), manifest)
+    with timings.part("writing"):
+        results.save(folder)
+    with timings.part("drawing"):
+        report.write(folder)
     return results
 
 
@@ -85,12 +91,14 @@ def share(settings: Experiment, folder: Path, console: Console) -> Plan:
     Raises:
       ValueError: as `run` does.
     """
-    plan = prepared(settings, folder)
-    keep_settings(plan)
+    with timings.part("plan"):
+        plan = prepared(settings, folder)
+        keep_settings(plan)
     _tell_idle(plan, console)
     _tell_work(plan, console)
     jobs = _own_first([*_jobs(plan, partial(_evaluate, plan)), *_growth(plan)])
-    _work([*_samples_jobs(plan), *jobs], console)
+    with timings.part("cells"):
+        _work([*_samples_jobs(plan), *jobs], console)
     return plan
 
 
@@ -147,13 +155,14 @@ class _Job(NamedTuple):
 
 def _samples_jobs(plan: Plan) -> Iterator[_Job]:
     # First, or all threads would wait for the one that draws what each of them needs.
+    draw = timings.part("samples")(plan.source.splits)
     for family in plan.source.families:
-        yield _Job((family, "samples"), family, partial(plan.source.splits, family, 0))
+        yield _Job((family, "samples"), "samples", partial(draw, family, 0))
 
 
 def _jobs(plan: Plan, do: Callable[[Cell], Any]) -> Iterator[_Job]:
     for cell in plan.cells:
-        program = id(plan.learners[cell.learner, cell.family])
+        program = plan.learners[cell.learner, cell.family].learn
         yield _Job(cell[:3], program, partial(do, cell))
 
 
@@ -163,7 +172,8 @@ def _growth(plan: Plan) -> Iterator[_Job]:
         grown = KNOWN[cell.learner].grows and cell.base == "grown"
         if grown and cell.replicate == 0 and cell.world == plan.settings.worlds[0]:
             of = cell.family, cell.learner, "growth"
-            yield _Job(of, "growth", partial(_grow, plan, cell))
+            program = plan.learners[cell.learner, cell.family].learn
+            yield _Job(of, program, partial(_grow, plan, cell))
 
 
 def _own_first(jobs: Sequence[_Job]) -> list[_Job]:
@@ -208,7 +218,8 @@ def _evaluate(plan: Plan, cell: Cell) -> None:
     path = plan.folder / cell.path
     if cells.is_kept(path):
         return
-    base, seconds = plan.bases.get(cell)
+    with timings.part("base states"):
+        base, seconds = plan.bases.get(cell)
     budget, slow = plan.settings.budget, KNOWN[cell.learner].slow
     found = evaluation.evaluate(
         plan.learners[cell.learner, cell.family],
@@ -223,7 +234,8 @@ def _evaluate(plan: Plan, cell: Cell) -> None:
             drift_alone=cell.world != plan.settings.worlds[0],
         ),
     )
-    cells.save(path, found)
+    with timings.part("keeping"):
+        cells.save(path, found)
 
 
 def _ask_model(plan: Plan) -> None:
@@ -250,6 +262,7 @@ def _growth_path(plan: Plan, family: str) -> Path:
     return plan.folder / "growth" / f"{family}.json"
 
 
+@timings.part("growth")
 def _grow(plan: Plan, cell: Cell) -> None:
     """Write how a cell's base state grew, unless the file is there."""
     path = _growth_path(plan, cell.family)

@@ -11,7 +11,7 @@ import os
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -59,6 +59,7 @@ def configure(compilation_cache: bool | str = True, *, join: bool = True) -> Non
         default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "goodharts-jax"
         folder = default if compilation_cache is True else Path(compilation_cache)
         jax.config.update("jax_compilation_cache_dir", str(folder))
+        # Small ones, too: most of a run's programs are, and each is loaded sooner than compiled.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if join:
@@ -275,13 +276,16 @@ def side_by_side(
     each of its accelerators.
 
     Each runs in a thread, on one device, which is also all that `shard` lays anything out on
-    there. The first error is raised, and so is Ctrl-C; jobs under way are still finished.
+    there. A CPU's threads share the first device, which works on what all of them want at one
+    time: what one has compiled the others need not. The first error is raised, and so is Ctrl-C;
+    jobs under way are still finished.
 
     Args:
       function: what is to be done with a job; called from several threads.
       jobs: in the order in which they are wanted.
-      program: what a job's programs are known by. Each device compiles its own, so jobs of one
-        program stay with one thread as long as the others have something else to do.
+      program: what a job's programs are known by. Two threads that want one at a time both compile
+        it, so jobs of one program stay with one thread as long as the others have something else
+        to do.
     """
     waiting, owners, lock = [(job, program(job)) for job in jobs], dict[Hashable, int](), Lock()
 
@@ -300,14 +304,22 @@ def side_by_side(
             while (item := take(thread)) is not None:
                 function(item[0])
 
-    devices = jax.local_devices() * (_JOBS_A_DEVICE if _is_accelerator() else 1)
+    devices, threads = job_devices(), len(jax.local_devices())
+    devices = devices * (_JOBS_A_DEVICE if _is_accelerator() else threads)
     pool = ThreadPoolExecutor(len(devices))
     try:
-        for ended in as_completed([pool.submit(work, *place) for place in enumerate(devices)]):
+        places = enumerate(devices)
+        started = [pool.submit(copy_context().run, work, *place) for place in places]
+        for ended in as_completed(started):
             ended.result()
     finally:
         waiting.clear()
         pool.shutdown(wait=False)
+
+
+def job_devices() -> list[jax.Device]:
+    """The devices that jobs run on `side_by_side`."""
+    return jax.local_devices() if _is_accelerator() else jax.local_devices()[:1]
 
 
 def at_one_time(num_runs: int) -> int:

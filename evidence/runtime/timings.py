@@ -1,7 +1,8 @@
 """Where the seconds of a run go: `timings=true` ends a run with one line that says so.
 
 A run has parts, by the clock and in order: what comes before the study (the interpreter, imports,
-settings), then what the study names by `part`. Beside them stands what JAX does while they run:
+settings), then what the study names by `part`. Within one part threads may work side by side on
+parts of their own, whose seconds are added up. Beside them stands what JAX does while they run:
 tracing, lowering, compiling, loading of compiled programs. Two threads may do that at once, so
 these are the seconds in which any does.
 """
@@ -9,6 +10,7 @@ these are the seconds in which any does.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -26,11 +28,19 @@ _SPANS = {
 _LOADING = "/jax/compilation_cache/cache_retrieval_time_sec"
 
 
+class _Thread(threading.local):
+    """What a thread is within: the seconds of the parts in each part that it has begun."""
+
+    def __init__(self) -> None:
+        self.within = [0.0]
+
+
 class Timings:
     """Seconds of a run.
 
     Attributes:
       parts: of each part, without the parts within it, in the order in which they ended.
+      beside: the same of what other threads than the first did, all together.
       loaded: of each compiled program that was loaded.
     """
 
@@ -38,25 +48,30 @@ class Timings:
         """`before`: seconds that were spent before this."""
         self._before = before
         self._started = time.perf_counter()
-        self._within = [0.0]
+        self._thread = _Thread()
+        self._first, self._adding = threading.get_ident(), threading.Lock()
         self._spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self.parts: dict[str, float] = {}
+        self.beside: dict[str, float] = {}
         self.loaded: list[float] = []
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Count the seconds of what is done here to the part of that name."""
-        if not self.parts and len(self._within) == 1:
-            self.parts["start"] = self._before + time.perf_counter() - self._started
+        within = self._thread.within
+        parts = self.parts if threading.get_ident() == self._first else self.beside
+        if parts is self.parts and not parts and len(within) == 1:
+            parts["start"] = self._before + time.perf_counter() - self._started
         began = time.perf_counter()
-        self._within.append(0.0)
+        within.append(0.0)
         try:
             yield
         finally:
             taken = time.perf_counter() - began
-            inner = self._within.pop()
-            self._within[-1] += taken
-            self.parts[name] = self.parts.get(name, 0.0) + taken - inner
+            inner = within.pop()
+            within[-1] += taken
+            with self._adding:
+                parts[name] = parts.get(name, 0.0) + taken - inner
 
     def heard(self, event: str, start_time: float, end_time: float, **_: str | int) -> None:
         """A listener to JAX's time spans."""
@@ -76,8 +91,9 @@ class Timings:
         of_jax = {name: covered(self._spans[name]) for name in _SPANS.values()}
         of_jax["loading"] = sum(self.loaded)
         of_jax["compiling"] = max(0.0, of_jax["compiling"] - of_jax["loading"])
+        side_by_side = f"In threads side by side: {_row(self.beside)}. " if self.beside else ""
         return (
-            f"Seconds: {_row(by_clock)}. Of these {_row(of_jax)} "
+            f"Seconds: {_row(by_clock)}. {side_by_side}Of these {_row(of_jax)} "
             f"(programs: {len(self._spans['compiling'])}, loaded: {len(self.loaded)})."
         )
 

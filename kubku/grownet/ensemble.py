@@ -52,7 +52,10 @@ def passes(steps: Array, once: Callable[[T], T], state: T) -> T:
 
 def in_order(samples: Samples, key: Array | None) -> Samples:
     """Samples in an order that the key decides: for what is grown, the seed is what came first."""
-    if key is None:
-        return samples
+    return samples if key is None else _shuffled(samples, key)
+
+
+@jax.jit
+def _shuffled(samples: Samples, key: Array) -> Samples:
     order = jax.random.permutation(key, samples.label.shape[0])
     return jax.tree.map(lambda leaf: leaf[order], samples)

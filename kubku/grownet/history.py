@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from kubku.grownet.ensemble import in_order
-from kubku.grownet.learner import GrowNetState
+from kubku.grownet.learner import LOOKED_AT, GrowNetState
 from kubku.grownet.readers import SLOTS
 from kubku.halo import Learner, Samples
 
@@ -18,14 +18,14 @@ class History(NamedTuple):
     """How a base state grew; T points in time, one number a question.
 
     Attributes:
-      samples: i32[T], samples of the pretraining split heard so far.
-      neurons: i32[T, M], neurons of its readers.
-      slots: i32[T, M], slots that exist in them.
+      samples: i64[T], samples of the pretraining split heard so far.
+      neurons: i64[T, M], neurons of its readers.
+      slots: i64[T, M], slots that exist in them.
     """
 
-    samples: Array
-    neurons: Array
-    slots: Array
+    samples: np.ndarray
+    neurons: np.ndarray
+    slots: np.ndarray
 
 
 def growth_history(
@@ -53,18 +53,20 @@ def growth_history(
     size, rest = divmod(samples.label.shape[0], parts)
     if rest:
         raise ValueError(f"parts={parts}: {samples.label.shape[0]} samples can't be shared out")
-    samples = in_order(samples, key)
+    samples = jax.device_get(in_order(samples, key))
+    # Of few samples all are at hand each time, as when the base state is made: one program.
+    wide = max(size, min(samples.label.shape[0], LOOKED_AT))
     heard = [0, *(2**power for power in range(size.bit_length()) if 2**power < size)]
     heard += [size * part for part in range(1, parts + 1)]
     counts = []
     for start, end in zip([0, *heard], heard, strict=False):
         # One program for all: what was heard before, or will be later, asks nothing.
-        first = start // size * size
-        part = jax.tree.map(lambda leaf, at=first: leaf[at : at + size], samples)
-        now = (jnp.arange(size) >= start - first) & (jnp.arange(size) < end - first)
+        first = min(start // size * size, size * parts - wide)
+        part = jax.tree.map(lambda leaf, at=first: leaf[at : at + wide], samples)
+        now = (np.arange(wide) >= start - first) & (np.arange(wide) < end - first)
         if end > start:
             state = grow(state, part._replace(asked=part.asked & now[:, None]), None)
-        slots = state.readers.used.astype(jnp.int32)
-        counts.append((jnp.maximum(1, -(-slots // SLOTS)).sum(-1), slots.sum(-1)))
+        slots = np.asarray(state.readers.used, np.int32)
+        counts.append((np.maximum(1, -(-slots // SLOTS)).sum(-1), slots.sum(-1)))
     neurons, used = zip(*counts, strict=True)
-    return History(jnp.array(heard), jnp.stack(neurons), jnp.stack(used)), state
+    return History(np.array(heard), np.stack(neurons), np.stack(used)), state

@@ -122,10 +122,13 @@ def _question(asked: Statement) -> Array:
     return asked.attribute * VALUES + asked.value
 
 
-@jax.jit
 def _grow(state: GrowNetState, samples: Samples, key: Array | None) -> GrowNetState:
     """The base state `grown`: an eye that saw the pretraining split, readers told its answers."""
-    samples = in_order(samples, key)
+    return _told(state, in_order(samples, key))
+
+
+@jax.jit
+def _told(state: GrowNetState, samples: Samples) -> GrowNetState:
     if state.eye is not None:
         frames = [
             part.frame[:LOOKED_AT].reshape(-1, *part.frame.shape[2:])

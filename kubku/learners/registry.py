@@ -288,7 +288,6 @@ LEARNERS = {
         "control",
         lambda family, training, outer: controls.generator_oracle(family),
         needs_rules=True,
-        of_family=True,
     ),
 }
 """All learners of ours by the names they have in results."""

@@ -94,7 +94,7 @@ def generate(
     # What is shown is told first, by the same program.
     told, shapes = rules._replace(shapes=None), rules.shapes
     chunks = [
-        _chunk(layout, told, key, jnp.arange(start, start + size), *traced)
+        _chunk(layout, told, key, np.arange(start, start + size), *traced)
         for start in range(0, wanted, size)
     ]
     # Joined on the host: there every size would be a compilation of its own.

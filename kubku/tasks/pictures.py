@@ -38,6 +38,7 @@ class Prototypes(NamedTuple):
     values: jax.Array
 
 
+@jax.jit
 def prototypes(key: jax.Array) -> Prototypes:
     """Those of a generator seed."""
     of_order, of_lines, of_values = jax.random.split(key, 3)

@@ -1,4 +1,4 @@
-"""Jobs side by side, one a device."""
+"""Jobs side by side, one a thread."""
 
 JOBS = """
 import threading, jax, numpy as np
@@ -14,33 +14,35 @@ def job(it):
     runs = shard(np.arange(4.0))
     assert (fetch(doubled(2.0, runs), 4) == 2 * np.arange(4)).all()
     assert (doubled(2.0, runs).devices() == {jax.config.jax_default_device}), runs.devices()
-    seen.append((number, program, jax.config.jax_default_device.id))
+    seen.append((number, program, threading.get_ident()))
 """
 
 
-def test_each_job_is_done_once_on_a_device_of_its_own(on_devices):
+def test_each_job_is_done_once_and_threads_share_their_programs(on_devices):
     lines = on_devices(
         JOBS
         + """
 LOCKSTEP = 20
 side_by_side(job, [(i, i % 2) for i in range(20)], lambda it: it[1])
 assert sorted(number for number, _, _ in seen) == list(range(20))
-print(len({(program, device) for _, program, device in seen}))
+print(len({(program, thread) for _, program, thread in seen}))
+print([program._cache_size() for program in doubled._programs.values()])
 print(len(shard(np.arange(4.0)).devices()))
 """,
         2,
     )
-    assert lines[0] == "2", "a program with jobs left stays with the device that has compiled it"
-    assert lines[1] == "2", "outside of jobs, all devices are used again"
+    assert lines[0] == "2", "a program with jobs left stays with the thread that has compiled it"
+    assert lines[1] == "[1]", "one program, on one device, for all threads"
+    assert lines[2] == "2", "outside of jobs, all devices are used again"
 
 
-def test_a_device_without_jobs_of_its_own_helps(on_devices):
+def test_a_thread_without_jobs_of_its_own_helps(on_devices):
     lines = on_devices(
         JOBS
         + """
 LOCKSTEP = 2
 side_by_side(job, [(i, "one") for i in range(20)], lambda it: it[1])
-print(len({device for *_, device in seen}))
+print(len({thread for *_, thread in seen}))
 """,
         2,
     )

@@ -1,7 +1,9 @@
 """Where a run's seconds go."""
 
 import io
+import threading
 import time
+from contextvars import copy_context
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +41,30 @@ def test_a_run_ends_with_a_line_that_the_benchmark_reads():
     assert abs(sum(found["parts"].values()) - 2 * found["parts"]["total"]) < 0.3
     assert set(found["jax"]) == {"tracing", "lowering", "compiling", "loading"}
     assert found["programs"] >= 1
+
+
+def test_threads_side_by_side_have_parts_of_their_own():
+    """Two threads within one part: their seconds are added up, and the part keeps its own."""
+    told, both = io.StringIO(), threading.Barrier(2)
+
+    def work(job):
+        both.wait(10)
+        with timings.part("base states"):
+            time.sleep(0.1)
+            with timings.part("tuning"):
+                time.sleep(0.3)
+
+    with timings.counting(True, Console(file=told, width=60)), timings.part("cells"):
+        threads = [threading.Thread(target=copy_context().run, args=(work, i)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = split(told.getvalue())
+    assert set(found["parts"]) == {"start", "cells", "rest", "total"}
+    assert found["parts"]["cells"] >= 0.4
+    assert set(found["beside"]) == {"base states", "tuning"}
+    assert found["beside"]["tuning"] >= 0.6 and found["beside"]["base states"] >= 0.2
 
 
 def test_nothing_is_counted_or_said_unless_wanted():

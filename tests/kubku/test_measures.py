@@ -11,8 +11,9 @@ from evidence.answers import Answer
 from kubku import arms, frontier, measures, protocol
 from kubku.cells import Found
 from kubku.grownet.lookup import grownet_lookup
-from kubku.halo import ATTRIBUTES, VALUES, Kind, Learner, Samples
+from kubku.halo import ATTRIBUTES, VALUES, Kind, Learner, Samples, features
 from kubku.learners.controls import always_yes
+from kubku.learners.gradient import MLP, gradient_learner
 from kubku.parts import Tuned
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, generate
@@ -39,6 +40,24 @@ def listening_for(attribute):
         return jax.nn.one_hot(jnp.where(state == (query.value % 2 == 0), Answer.YES, Answer.NO), 3)
 
     return Learner(lambda key: jnp.array(False), learn, answer, {"own": None}, chunk=4)
+
+
+def test_scores_by_steps_are_each_learnt_from_the_start():
+    """With none they are those before, with as many as the state takes those after; a learner that
+    takes no steps has none.
+    """
+    samples = generate(FAMILIES["stories"], jax.random.key(4), 8, "test")
+    learner = gradient_learner(MLP(width=8), features, chunk=4)
+    state = learner.init(jax.random.key(0))._replace(steps=jnp.int32(4), rate=jnp.float32(3.0))
+    found = measures.by_steps(learner, state, 0.34, samples)
+    exposed = protocol.reset_to_base(learner, state, samples)
+    for at, scores in ((0, exposed.before), (measures.STEPS.index(4), exposed.after)):
+        marked = protocol.judged(scores, 0.34, samples)
+        np.testing.assert_array_equal(found["steps.ku"][at], marked.ku)
+        np.testing.assert_array_equal(found["steps.bku"][at], marked.bku)
+    assert found["steps.ku"].shape == (len(measures.STEPS), 8)
+    assert len(np.unique(found["steps.ku"], axis=0)) > 2
+    assert measures.by_steps(always_yes(), (), 0.34, samples) == {}
 
 
 @pytest.mark.parametrize("name", TOLD)

@@ -436,23 +436,6 @@ def test_halving_finds_what_trying_all_finds(samples, monkeypatch):
     assert halved == exhaustive and halved.trial == {"trust": 1.0}
 
 
-def test_steps_asked_along_one_way_are_those_relearnt(samples):
-    """For every learner of ours that takes steps: each number of steps from the start, anew."""
-    family = FAMILIES["stories"]
-    known = {
-        "mlp": gradient_learner(MLP(width=8), features, chunk=4),
-        "grownet_lookup": registry.make("grownet_lookup", family, TRAINING),
-    }
-    for learner in known.values():
-        state = learner.init(jax.random.key(0))
-        along = protocol.along(learner, state, few(samples), (0, 1, 2, 4))
-        for number, steps in enumerate((0, 1, 2, 4)):
-            anew = protocol.with_trial(state, {"steps": steps})
-            expected = protocol.reset_to_base(learner, anew, few(samples)).after
-            np.testing.assert_allclose(along[number], expected, atol=2e-5)
-        assert not np.allclose(along[0], along[1], atol=1e-3)
-
-
 def test_pieces_are_the_whole(samples, monkeypatch, mlp):
     """64 samples at once, or by 24: the last piece is filled up."""
     state = mlp.init(jax.random.key(0))
