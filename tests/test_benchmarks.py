@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import timing, worlds
+from benchmarks import growth, timing, worlds
 from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
@@ -73,3 +73,20 @@ def test_the_loop_in_c_lives_by_the_same_physics(tmp_path):
     ours = np.stack([died, eaten == physics.FOOD, eaten == physics.POISON]).sum(-1)
     spread = 5 * np.sqrt(2 * ours.var(1, ddof=1) / number)
     assert np.all(np.abs(ours.mean(1) - np.array(counts) / number) < spread)
+
+
+def test_what_memory_carries_follows_from_the_two_largest_sizes(monkeypatch):
+    """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500."""
+    ran = []
+    monkeypatch.setattr(growth, "_row", lambda axis, size: ran.append(size) or {"size": size})
+    axis = growth.Axis("", "worlds", "step", (100, 1000), "")
+
+    def rows(*seconds: float, each: float = 1.0) -> list[dict[str, float]]:
+        sized = zip(axis.sizes, seconds, strict=True)
+        return [{"size": n, "peak_mb": 100 + each * n, "process_s": s} for n, s in sized]
+
+    assert growth.carried(axis, rows(1, 1.9)) == {"size": 21_500, "measured": True}
+    assert ran == [21_500]
+    assert growth.carried(axis, rows(1, 19)) == {"size": 21_500, "measured": False}
+    assert growth.carried(axis, rows(1, 1, each=0.001)) == {"size": None, "measured": False}
+    assert ran == [21_500]
