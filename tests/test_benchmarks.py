@@ -27,11 +27,14 @@ def test_what_is_saved_names_commit_date_versions_and_machine(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda file: file.stem)
-def test_every_benchmark_that_writes_writes_a_manifest(file):
+def test_every_benchmark_that_writes_writes_a_manifest_and_its_command(file):
     tree = ast.parse(file.read_text("utf-8"))
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     if {"write_json", "files.write_json"} & called and file.stem not in OF_EXPERIMENTS:
         assert "Manifest.now" in called
+        keys = {ast.unparse(key) for node in ast.walk(tree) if isinstance(node, ast.Dict)
+                for key in node.keys if key is not None}  # fmt: skip
+        assert {"'command'", "'manifest'"} <= keys
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="no compiler called cc")
