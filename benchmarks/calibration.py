@@ -286,6 +286,7 @@ def measure() -> dict[str, Any]:
         print(f"{time.perf_counter() - start:6.0f} s  {test}, {null}", flush=True)
     config = {"replicates": list(REPLICATES), "confidence": 0.95, "level": 0.05}
     return {
+        "command": "python benchmarks/calibration.py",
         "manifest": Manifest.now(config, list(REPLICATES)),
         "seconds": time.perf_counter() - start,
         "coverage": coverage,

@@ -186,7 +186,11 @@ def main(largest: int = SIZES[-1]) -> None:
     }
     for name, part in parts.items():
         result[name] = part()
-        write_json(RESULTS, {**result, "manifest": Manifest.now(settings, [0])})
+        made_by = {
+            "command": "python -m benchmarks oracle",
+            "manifest": Manifest.now(settings, [0]),
+        }
+        write_json(RESULTS, {**result, **made_by})
         print(f"{name}: done", flush=True)
 
 

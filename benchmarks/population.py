@@ -39,12 +39,12 @@ def side_by_side() -> dict[str, Any]:
     return _rate("one device, all runs vmapped", partial(lifted, _shared()), states)
 
 
-def training(runs: int) -> dict[str, Any]:
+def training(runs: int, repeats: int = _REPEATS) -> dict[str, Any]:
     """So many runs, laid out over the devices as a study's are."""
     keys = shard(jax.random.split(jax.random.key(0), runs))
     states = over_runs(partial(ppo.start, ppo.Plan()))(make_world(), keys)
     lifted = over_runs(_advance, donate=(1,))
-    return _rate("as a study", partial(lifted, _shared()), states, runs)
+    return _rate("as a study", partial(lifted, _shared()), states, runs, repeats)
 
 
 def _advance(shared: Any, state: ppo.TrainState) -> ppo.TrainState:
@@ -56,7 +56,9 @@ def _shared() -> tuple[Any, ...]:
     return make_world(), make_hyper(128), mode
 
 
-def _rate(how: str, update: Any, states: ppo.TrainState, runs: int = _RUNS) -> dict[str, Any]:
-    taken = timed(update, states, repeats=_REPEATS)
+def _rate(
+    how: str, update: Any, states: ppo.TrainState, runs: int = _RUNS, repeats: int = _REPEATS
+) -> dict[str, Any]:
+    taken = timed(update, states, repeats=repeats)
     steps = runs * _UPDATES * ppo.Plan().steps_per_update
     return {"how": how, **taken, "steps_per_second": steps / taken["median_s"]}

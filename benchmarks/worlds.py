@@ -16,10 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.timing import isolated, save, timed
-from evidence.runtime.devices import over_runs, shard
+from evidence.runtime.devices import at_once, over_runs, shard
 from goodharts_jax import world as physics
 
-_STEPS = 256
+_STEPS, _REPEATS = 256, 7
+# Worlds that a core's caches hold: it steps so many at a time to the end of a roll.
+_BLOCK = 1024
 YARDSTICK = Path(__file__).with_name("yardstick.c")
 # What a step touches at least, in cache lines of 64 bytes: 11 rows of the view at 1.16 lines each
 # and their copy, four candidate cells, two written cells, the agent's numbers.
@@ -27,13 +29,13 @@ _FLOOR_BYTES = round(11 * 1.16 * 64 + 121 + 4 * 64 + 2 * 64 + 32)
 
 
 def main() -> None:
-    """Throughput from 64 to 8,192 worlds beside what a scalar loop in C does, and what memory alone
-    would allow.
+    """Throughput from 64 to 65,536 worlds beside what a scalar loop in C does, and what memory
+    alone would allow.
     """
     bandwidth = isolated("benchmarks.worlds:bandwidth")["gigabytes_per_second"]
     floor = 1e9 * bandwidth / _FLOOR_BYTES
     rows = []
-    for num_worlds in (64, 256, 1024, 4096, 8192):
+    for num_worlds in (64, 256, 1024, 4096, 8192, 65_536):
         row = isolated("benchmarks.worlds:steps_per_second", num_worlds=num_worlds)
         row["share_of_memory_floor"] = row["steps_per_second"] / floor
         told = f"  {num_worlds:>5} worlds: {row['steps_per_second']:>12,.0f} steps/s"
@@ -55,12 +57,19 @@ def main() -> None:
             "steps_per_second": floor,
         },
     }
-    save("worlds", results, f"median of 7 repeats of {_STEPS} steps; exact regrowth")
+    save("worlds", results, f"median of {_REPEATS} repeats of {_STEPS} steps; exact regrowth")
 
 
-def steps_per_second(num_worlds: int) -> dict[str, Any]:
-    """One device a core, each with its share of the worlds."""
-    shards = min(jax.local_device_count(), num_worlds // 32)
+def _shards(num_worlds: int) -> int:
+    """A part for each core, or several, of no more worlds than caches hold."""
+    return max(min(jax.local_device_count(), num_worlds // 32), -(-num_worlds // at_once(_BLOCK)))
+
+
+def steps_per_second(
+    num_worlds: int, steps: int = _STEPS, repeats: int = _REPEATS
+) -> dict[str, Any]:
+    """One device a core, each with its share of the worlds, block by block."""
+    shards = _shards(num_worlds)
     world, share = physics.make_world(), num_worlds // shards
 
     def settle(world: physics.World, key: jax.Array) -> physics.State:
@@ -79,7 +88,7 @@ def steps_per_second(num_worlds: int) -> dict[str, Any]:
 
         states, checksum, key = run
         key, steps_key = jax.random.split(key)
-        keys = jax.random.split(steps_key, _STEPS)
+        keys = jax.random.split(steps_key, steps)
         (states, checksum), _ = jax.lax.scan(step, (states, checksum), keys)
         return states, checksum, key
 
@@ -87,8 +96,8 @@ def steps_per_second(num_worlds: int) -> dict[str, Any]:
     states = over_runs(settle)(world, keys)
     checksums = shard(jnp.zeros((shards, share), jnp.uint32))
     lifted = over_runs(roll, donate=(1,))
-    taken = timed(lambda run: lifted(world, run), (states, checksums, keys), repeats=7)
-    return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}
+    taken = timed(lambda run: lifted(world, run), (states, checksums, keys), repeats=repeats)
+    return {**taken, "steps_per_second": num_worlds * steps / taken["median_s"]}
 
 
 def compiled(folder: str) -> ctypes.CDLL:
@@ -100,9 +109,10 @@ def compiled(folder: str) -> ctypes.CDLL:
 
 
 def yardstick(num_worlds: int) -> dict[str, Any]:
-    """The same physics as a scalar loop in C, a thread a core, each with its share of worlds."""
-    shards = min(jax.local_device_count(), num_worlds // 32)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(shards) as threads:
+    """The same physics as a scalar loop in C, a thread a core, the worlds in the same blocks."""
+    shards = _shards(num_worlds)
+    cores = min(jax.local_device_count(), shards)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(cores) as threads:
         loop = compiled(folder)
         share, size = num_worlds // shards, loop.world_bytes()
         worlds = [ctypes.create_string_buffer(share * size) for _ in range(shards)]
@@ -114,7 +124,9 @@ def yardstick(num_worlds: int) -> dict[str, Any]:
         def roll(own: Any, state: Any, counts: Any) -> None:
             loop.roll(own, share, _STEPS, ctypes.byref(state), counts)
 
-        taken = timed(lambda _: list(threads.map(roll, worlds, states, told)), None, repeats=7)
+        taken = timed(
+            lambda _: list(threads.map(roll, worlds, states, told)), None, repeats=_REPEATS
+        )
     return {**taken, "steps_per_second": num_worlds * _STEPS / taken["median_s"]}
 
 

@@ -5,8 +5,10 @@ python -m docs.figures    writes docs/figures/*.png
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -40,6 +42,33 @@ def main() -> None:
     shown = {name: results.goodhart_curves[name] for name in _SHOWN}
     drawn = goodharts_jax.figures.draw(results.model_copy(update={"goodhart_curves": shown}))
     _keep("goodhart_two_curves", drawn["goodhart_curves"])
+    axes = json.loads((RESULTS / "growth.json").read_text("utf-8"))["results"]["axes"]
+    for wing in sorted({axis["wing"] for axis in axes}):
+        _keep(f"growth_{wing}", growth([axis for axis in axes if axis["wing"] == wing]))
+
+
+@figures.style()
+def growth(axes: list[dict[str, Any]]) -> Figure:
+    """Seconds and memory by the size of the work, a line for each thing that grows; hollow is the
+    largest size that memory carries, where it was run.
+    """
+    figure, panels = figures.canvas(columns=2)
+    for panel, measured, label in zip(
+        panels, ("seconds", "peak_mb"), ("Seconds", "Memory, MB"), strict=True
+    ):
+        for index, axis in enumerate(axes):
+            sizes, values = zip(
+                *[(row["size"], row[measured]) for row in axis["rows"]], strict=True
+            )
+            named = f"{axis['name']}, {axis['work']}"
+            panel.plot(sizes, values, label=named, marker=".", **figures.line(index))
+            if axis["carried"]["measured"]:
+                last = axis["carried"]
+                most = figures.point(index, markerfacecolor="none")
+                panel.plot(last["size"], last[measured], **most)
+        panel.set(xscale="log", yscale="log", xlabel="Size", ylabel=label)
+    panels[0].legend()
+    return figure
 
 
 def _keep(file: str, drawn: Figure) -> None:

@@ -151,7 +151,7 @@ def reset(world: World, key: chex.PRNGKey) -> State:
     def place(i: jax.Array, grid: jax.Array) -> jax.Array:
         kind = jnp.where(i < items[FOOD], FOOD, jnp.where(i < items.sum(), POISON, EMPTY))
         key = jax.random.fold_in(item_key, i)
-        cell, _, grid = _draw_cells(world, grid, key, agent, ate=True, died=False)
+        cell, _ = _draw_cells(world, grid, key, agent, ate=True, died=False)
         return _write(world, grid, cell, kind.astype(jnp.uint8))
 
     # The bound is that of the fullest world: one that all worlds share keeps the loop in place.
@@ -173,8 +173,8 @@ def respawn(world: World, state: State, key: chex.PRNGKey) -> State:
       state: of one world.
       key: consumed.
     """
-    _, birthplace, grid = _draw_cells(world, state.grid, key, state.position, ate=False, died=True)
-    return State(grid, birthplace, world.start_energy, jnp.zeros((), jnp.int32), state.items)
+    _, birthplace = _draw_cells(world, state.grid, key, state.position, ate=False, died=True)
+    return State(state.grid, birthplace, world.start_energy, jnp.zeros((), jnp.int32), state.items)
 
 
 def step(
@@ -200,15 +200,15 @@ def step(
     cost = world.energy[eaten] - world.move_cost
     energy = jnp.minimum(state.energy + jnp.where(world.mortal, cost, 0), _MAX_ENERGY)
 
-    # All reads come before the first write: XLA then updates the grid in place.
     ate, died = eaten != EMPTY, energy <= 0
     leaves = died | ends
-    regrown, birthplace, grid = _draw_cells(world, state.grid, key, position, ate, leaves)
+    regrown, birthplace = _draw_cells(world, state.grid, key, position, ate, leaves)
 
-    # The agent's cell is EMPTY from now on, whatever it held; with nothing eaten, nothing regrows
-    # and the second write repeats the first, which is cheaper than a branch.
+    # The first write waits for the last read, which is why it is the item's: XLA then updates the
+    # grid in place. The agent's cell is EMPTY from now on, whatever it held; with nothing eaten,
+    # nothing regrows and the second write repeats the first, which is cheaper than a branch.
+    grid = _write(world, state.grid, regrown, eaten)
     grid = _write(world, grid, position, jnp.uint8(EMPTY))
-    grid = _write(world, grid, regrown, eaten)
 
     age = state.age + 1
     reborn = State(
@@ -243,11 +243,6 @@ def _read(world: World, grid: jax.Array, position: jax.Array) -> jax.Array:
     return grid.at[y, x].get(mode="promise_in_bounds")
 
 
-def _write_one(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) -> jax.Array:
-    y, x = position + world.view_radius
-    return grid.at[y, x].set(code, mode="promise_in_bounds")
-
-
 def _write(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) -> jax.Array:
     """Write one cell and its mirrors in the margin."""
     radius, size = world.view_radius, world.size
@@ -268,7 +263,7 @@ def _draw_cells(
     position: jax.Array,
     ate: jax.Array | bool,
     died: jax.Array | bool,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array]:
     """Where the eaten item reappears and where the dead agent is reborn.
 
     Both are exactly uniform: over the EMPTY cells that are not the agent's, then over those that
@@ -284,40 +279,38 @@ def _draw_cells(
       died: whether the agent must be reborn; without, any cell may come back. bool[].
 
     Returns:
-      The two cells, int32[2] each, and the unchanged grid.
+      The two cells, int32[2] each.
     """
     fair = (1 << 32) // world.num_cells * world.num_cells - 1
+    ate, died = jnp.asarray(ate), jnp.asarray(died)
 
     def try_cell(carry: tuple[jax.Array, ...], word: jax.Array) -> tuple[jax.Array, ...]:
-        grid, regrown, has_regrown, birthplace, is_born = carry
+        regrown, has_regrown, birthplace, is_born = carry
         index = (word % jnp.uint32(world.num_cells)).astype(jnp.int32)
         cell = jnp.stack([index // world.size, index % world.size])
         drawn = word <= jnp.uint32(fair)
         here = jnp.all(cell == position)
-        empty = _read(world, grid, cell) == EMPTY
+        # A world that draws nothing reads the agent's cell, which is in the cache already.
+        empty = _read(world, grid, jnp.where(ate | died, cell, position)) == EMPTY
         # While the item waits, the agent does: a cell serves one of them.
         fits_item = drawn & empty & ~here & ~has_regrown
         fits_agent = drawn & (empty | here) & has_regrown & ~is_born
         fits_agent &= ~ate | jnp.any(cell != regrown)
         regrown = jnp.where(fits_item, cell, regrown)
         birthplace = jnp.where(fits_agent, cell, birthplace)
-        return grid, regrown, has_regrown | fits_item, birthplace, is_born | fits_agent
+        return regrown, has_regrown | fits_item, birthplace, is_born | fits_agent
 
-    def again(carry):
-        *carry, tries = carry
+    def again(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        *found, tries = carry
         word = jax.random.bits(jax.random.fold_in(retry_key, tries))
-        grid, *rest = try_cell(tuple(carry), word)
-        # A write, though of what stands there, makes the grid a mutable carry. As a constant of
-        # the loop XLA would copy it, whole, in every step of the world.
-        grid = _write_one(world, grid, position, _read(world, grid, position))
-        return (grid, *rest, tries + 1)
+        return (*try_cell(tuple(found), word), tries + 1)
 
     words = jax.random.bits(key, (_CANDIDATES + 1,), jnp.uint32)
     retry_key = jax.random.key(words[-1])
-    ate, died = jnp.asarray(ate), jnp.asarray(died)
-    found: tuple[jax.Array, ...] = (grid, position, ~ate, position, ~died)
+    found: tuple[jax.Array, ...] = (position, ~ate, position, ~died)
     for word in words[:-1]:
         found = try_cell(found, word)
-    found = lax.while_loop(lambda c: ~(c[2] & c[4]), again, (*found, jnp.zeros((), jnp.int32)))
-    grid, regrown, _, birthplace, _, _ = found
-    return regrown, birthplace, grid
+    regrown, _, birthplace, _, _ = lax.while_loop(
+        lambda carry: ~(carry[1] & carry[3]), again, (*found, jnp.zeros((), jnp.int32))
+    )
+    return regrown, birthplace

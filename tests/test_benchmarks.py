@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import timing, worlds
+from benchmarks import growth, timing, worlds
 from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
@@ -27,11 +27,14 @@ def test_what_is_saved_names_commit_date_versions_and_machine(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda file: file.stem)
-def test_every_benchmark_that_writes_writes_a_manifest(file):
+def test_every_benchmark_that_writes_writes_a_manifest_and_its_command(file):
     tree = ast.parse(file.read_text("utf-8"))
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     if {"write_json", "files.write_json"} & called and file.stem not in OF_EXPERIMENTS:
         assert "Manifest.now" in called
+        keys = {ast.unparse(key) for node in ast.walk(tree) if isinstance(node, ast.Dict)
+                for key in node.keys if key is not None}  # fmt: skip
+        assert {"'command'", "'manifest'"} <= keys
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="no compiler called cc")
@@ -73,3 +76,20 @@ def test_the_loop_in_c_lives_by_the_same_physics(tmp_path):
     ours = np.stack([died, eaten == physics.FOOD, eaten == physics.POISON]).sum(-1)
     spread = 5 * np.sqrt(2 * ours.var(1, ddof=1) / number)
     assert np.all(np.abs(ours.mean(1) - np.array(counts) / number) < spread)
+
+
+def test_what_memory_carries_follows_from_the_two_largest_sizes(monkeypatch):
+    """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500."""
+    ran = []
+    monkeypatch.setattr(growth, "_row", lambda axis, size: ran.append(size) or {"size": size})
+    axis = growth.Axis("", "worlds", "step", (100, 1000), "")
+
+    def rows(*seconds: float, each: float = 1.0) -> list[dict[str, float]]:
+        sized = zip(axis.sizes, seconds, strict=True)
+        return [{"size": n, "peak_mb": 100 + each * n, "process_s": s} for n, s in sized]
+
+    assert growth.carried(axis, rows(1, 1.9)) == {"size": 21_500, "measured": True}
+    assert ran == [21_500]
+    assert growth.carried(axis, rows(1, 19)) == {"size": 21_500, "measured": False}
+    assert growth.carried(axis, rows(1, 1, each=0.001)) == {"size": None, "measured": False}
+    assert ran == [21_500]

@@ -399,6 +399,25 @@ def test_equal_alone_under_jit_and_under_vmap():
         jax.tree.map(np.testing.assert_array_equal, alone, of_many)
 
 
+def test_stepping_holds_no_second_grid():
+    """A rebirth that must be drawn again touches the grid of no world beside."""
+    many, rules = 32, world.make_world()
+    states = jax.eval_shape(reset_many, rules, jax.random.split(jax.random.key(0), many))
+
+    def steps(rules, states, keys):
+        def now(states, key):
+            keys = jax.random.split(key, many)
+            actions = jax.random.randint(key, (many,), 0, world.NUM_ACTIONS)
+            states, _ = jax.vmap(world.step, (None, 0, 0, 0))(rules, states, actions, keys)
+            return states, jax.vmap(world.view, (None, 0))(rules, states).sum()
+
+        return jax.lax.scan(now, states, keys)
+
+    keys = jax.random.split(jax.random.key(0), 8)
+    compiled = jax.jit(steps, donate_argnums=1).lower(rules, states, keys).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < states.grid.size
+
+
 # ---- lives that end by the clock ----------------------------------------------------------------
 
 

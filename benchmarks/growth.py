@@ -1,0 +1,152 @@
+"""How time and memory grow with the size of the work: `python -m benchmarks growth`.
+
+Each size runs in a process of its own, whose peak memory stands beside the median seconds of the
+work. What 24 GB carry follows from the two largest sizes; where it would not take longer than
+`_PATIENCE_S`, that size is run too. `growth dry` tries the smallest sizes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks import population, worlds
+from benchmarks.oracle import index_bytes, mixed_claims
+from benchmarks.timing import isolated, save, timed
+from epistemic.decks.deck import CardSettings, make_cards
+from epistemic.decks.synthetic import make_synthetic, synthetic_domain
+from epistemic.logic.oracle import Oracle
+from kubku import protocol
+from kubku.base_states import Training
+from kubku.learners import registry
+from kubku.tasks import FAMILIES, generate
+
+_MEMORY_MB, _SHARE, _PATIENCE_S = 24_000, 0.9, 90
+_TRIPLES = 100_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What grows: `case` of this module takes a size, and tells the `seconds` of the work."""
+
+    wing: str
+    name: str
+    case: str
+    sizes: tuple[int, ...]
+    work: str
+
+
+_AXES = (
+    Axis("goodharts_jax", "worlds", "step", (128, 1024, 8192, 131_072), "32 steps of each"),
+    Axis("goodharts_jax", "runs", "train", (1, 10, 100, 1000), "an update of each"),
+    Axis("epistemic", "claims", "judge", (1_000, 10_000, 100_000, 1_000_000), "judged as integers"),
+    Axis("epistemic", "triples", "index", (10_000, 100_000, 1_000_000, 10_000_000), "indexed"),
+    Axis("epistemic", "cards", "draw", (30, 300, 3_000, 30_000), "drawn and worded"),
+    Axis("kubku", "samples, mlp", "mlp", (16, 160, 1_600, 16_000), "learnt and asked"),
+    Axis("kubku", "samples, grownet", "grownet", (16, 160, 1_600, 16_000), "learnt and asked"),
+)
+
+
+def main(how: str = "") -> None:
+    """All axes; `how`: "dry" for the two smallest sizes, of which nothing is kept."""
+    axes = []
+    for axis in _AXES:
+        rows = []
+        for size in axis.sizes[:2] if how == "dry" else axis.sizes:
+            rows.append(_row(axis, size))
+        axes.append({**asdict(axis), "rows": rows, "carried": carried(axis, rows)})
+        print(f"    {_MEMORY_MB:,} MB carry {axes[-1]['carried']}", flush=True)
+    if how != "dry":
+        save("growth", {"memory_mb": _MEMORY_MB, "axes": axes}, "peak memory of a process a size")
+
+
+def _row(axis: Axis, size: int) -> dict[str, Any]:
+    started = time.perf_counter()
+    row = isolated(f"benchmarks.growth:{axis.case}", size=size)
+    row["process_s"] = time.perf_counter() - started
+    print(
+        f"  {size:>11,} {axis.name}: {row['seconds']:.4f} s, {row['peak_mb']:,.0f} MB", flush=True
+    )
+    return row
+
+
+def carried(axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The largest size for the memory by the last two rows, less a tenth; run if there is time for
+    it. `measured` says whether it was; None where memory didn't grow enough to tell.
+    """
+    small, large = rows[-2:]
+    grown = large["size"] - small["size"]
+    slope = (large["peak_mb"] - small["peak_mb"]) / grown
+    if slope * large["size"] < 10:
+        return {"size": None, "measured": False}
+    # In whole parts of the smallest size, which is what blocks and labels divide.
+    part = axis.sizes[0]
+    most = large["size"] + (_SHARE * _MEMORY_MB - large["peak_mb"]) / slope
+    size = int(most) // part * part
+    slower = max(0.0, large["process_s"] - small["process_s"]) / grown
+    if large["process_s"] + slower * (size - large["size"]) > _PATIENCE_S:
+        return {"size": size, "measured": False}
+    return {**_row(axis, size), "measured": True}
+
+
+def step(size: int) -> dict[str, Any]:
+    """Worlds, block by block."""
+    return _seconds(worlds.steps_per_second(size, steps=32, repeats=3))
+
+
+def train(size: int) -> dict[str, Any]:
+    """Runs, as a study has them."""
+    return _seconds(population.training(size, repeats=2))
+
+
+def judge(size: int) -> dict[str, Any]:
+    """Claims about one graph."""
+    made = make_synthetic(_TRIPLES)
+    oracle = Oracle(made.graph, made.constraints)
+    claims = mixed_claims(oracle.graph, size)
+    return _seconds(timed(lambda _: oracle.judge_ids(claims).verdict, None, repeats=3))
+
+
+def index(size: int) -> dict[str, Any]:
+    """A graph, made beforehand; its index weighs `index_mb` of the process' memory."""
+    made, oracles = make_synthetic(size), []
+
+    def build(_: Any) -> Any:
+        oracles[:] = [Oracle(made.graph, made.constraints)]
+        return oracles[0].compiled.lookup.slots
+
+    taken = _seconds(timed(build, None, repeats=1))
+    return {**taken, "index_mb": index_bytes(oracles[0]) / 2**20}
+
+
+def draw(size: int) -> dict[str, Any]:
+    """A deck: as many cards of each of three labels."""
+    domain, settings = synthetic_domain(_TRIPLES), CardSettings(per_type=size // 3)
+    return _seconds(timed(lambda _: len(make_cards(domain, settings).cards), None, repeats=2))
+
+
+def mlp(size: int) -> dict[str, Any]:
+    """Samples of a network trained by gradient."""
+    return _samples("mlp", size)
+
+
+def grownet(size: int) -> dict[str, Any]:
+    """Samples of GrowNet."""
+    return _samples("grownet", size)
+
+
+def _samples(name: str, size: int) -> dict[str, Any]:
+    family = FAMILIES["stories"]
+    learner = registry.make(name, family, Training(updates=1, batch=1))
+    state = learner.init(jax.random.key(0))
+    batch = generate(family, jax.random.key(1), size, "test")
+    ask = lambda _: np.asarray(protocol.reset_to_base(learner, state, batch).after)  # noqa: E731
+    return _seconds(timed(ask, None, repeats=2))
+
+
+def _seconds(taken: dict[str, Any]) -> dict[str, Any]:
+    return {"seconds": taken["median_s"], "compile_s": taken["compile_s"]}
