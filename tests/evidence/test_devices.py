@@ -1,5 +1,7 @@
 """Jobs side by side, one a device."""
 
+import pytest
+
 JOBS = """
 import threading, jax, numpy as np
 from evidence.runtime.devices import fetch, over_runs, side_by_side, shard
@@ -18,6 +20,7 @@ def job(it):
 """
 
 
+@pytest.mark.processes
 def test_each_job_is_done_once_on_a_device_of_its_own(on_devices):
     lines = on_devices(
         JOBS
@@ -34,6 +37,7 @@ print(len(shard(np.arange(4.0)).devices()))
     assert lines[1] == "2", "outside of jobs, all devices are used again"
 
 
+@pytest.mark.processes
 def test_a_device_without_jobs_of_its_own_helps(on_devices):
     lines = on_devices(
         JOBS
@@ -47,6 +51,7 @@ print(len({device for *_, device in seen}))
     assert lines == ["2"]
 
 
+@pytest.mark.processes
 def test_the_first_error_ends_it_and_is_raised(on_devices):
     lines = on_devices(
         """

@@ -754,6 +754,7 @@ def test_adam_is_optax_adam():
     assert np.ptp(states[0][0]["w"]) > 0.1
 
 
+@pytest.mark.processes
 def test_two_devices_give_the_same_scores(on_devices):
     """Chunks spread over devices: the same answers but for rounding. Drawn on the second device:
     the same samples.
