@@ -22,15 +22,15 @@ os.environ.setdefault(
 )
 
 # The longest files, which a worker takes whole, come first, so that none is left for the end; the
-# first of them forgets what is compiled.
+# first two forget what is compiled.
 _FIRST = (
     "kubku/test_study",
+    "goodharts_jax/test_phase",
     "kubku/test_protocol",
     "goodharts_jax/test_learnt",
     "goodharts_jax/test_command",
     "kubku/test_command",
     "goodharts_jax/test_training",
-    "goodharts_jax/test_phase",
     "goodharts_jax/test_ppo",
     "epistemic/test_command",
     "epistemic/test_report",
