@@ -1,7 +1,8 @@
 """The settings of an epistemic study: validated once, before anything is drawn or asked.
 
-Each class is a group of `conf/epistemic/`, where every setting is explained; those of the parts
-stand with them: the domain's, the decks', the systems' and the language model's.
+Each class is a group of `conf/epistemic/`, or a part of one, where every setting is explained. What
+a part is made from stands with it: the domain's settings, the decks', the systems', a simulated
+model's, a style of sentences' and the language model's.
 """
 
 from __future__ import annotations
