@@ -5,7 +5,7 @@ ARGS ?=
 # Images that set it make every process compile all of JAX's modules anew, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-full lint docs bench bench-gpu clean
+.PHONY: help goodhart kubku epistemic cards eval-kg metrics report near_miss all test test-processes test-full lint docs bench bench-gpu clean
 
 help: ## what there is to make; ARGS="..." goes to the command behind it
 	@awk -F ':.*## ' '/^[a-z][a-z_ -]*:.*## / { if (length($$1) > 11) { print $$1; $$1 = "" } printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -29,11 +29,16 @@ STAGE_near_miss = near_miss
 
 all: epistemic ## the epistemic study, start to page
 
-test: .venv/made ## what CI runs, in minutes
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not full" $(ARGS)
+PYTEST = $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-full: .venv/made ## the large versions too
-	XLA_FLAGS= $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: .venv/made ## what is tested in minutes
+	$(PYTEST) -m "not full and not processes" $(ARGS)
+
+test-processes: .venv/made ## real kills, faults, several processes, a wheel in use; CI runs both
+	$(PYTEST) -m "processes and not full" $(ARGS)
+
+test-full: .venv/made ## all of it, and the large versions
+	XLA_FLAGS= $(PYTEST) $(ARGS)
 
 lint: .venv/made ## formatting, faults and types
 	$(RUN) -m ruff format --check .

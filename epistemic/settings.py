@@ -1,7 +1,8 @@
 """The settings of an epistemic study: validated once, before anything is drawn or asked.
 
-Each class is a group of `conf/epistemic/`, where every setting is explained; those of the parts
-stand with them: the domain's, the decks', the systems' and the language model's.
+Each class is a group of `conf/epistemic/`, or a part of one, where every setting is explained. What
+a part is made from stands with it: the domain's settings, the decks', the systems', a simulated
+model's, a style of sentences' and the language model's.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from epistemic.completeness.settings import BudgetSettings, SweepSettings
+from epistemic.completeness.models import Simulated
 from epistemic.decks.deck import CardSettings
 from epistemic.decks.near_miss import NearMissSettings
-from epistemic.domain import DomainSettings
+from epistemic.domain import DomainSettings, Loss
+from epistemic.linking.texts import Style
 from epistemic.systems import NEED_A_MODEL, SystemSettings
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
 from evidence.runtime.tracking import Tracker
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Cost = Annotated[float, Field(ge=0, le=1e6)]
 Stage = Literal["all", "look", "cards", "near_miss", "eval", "metrics", "report", "export"]
 
 
@@ -41,6 +44,104 @@ class QualitySettings(Settings):
 
     keep: tuple[Share, ...]
     wrong: tuple[Share, ...]
+
+
+class Linker(Settings):
+    """What finds claims in words.
+
+    Attributes:
+      aliases: share of the domain's aliases that it knows.
+      similarity: percent from which on a name counts as another's misspelling; None: never.
+    """
+
+    aliases: Share = 0.0
+    similarity: float | None = Field(None, gt=0, le=100)
+
+
+class LinkingSettings(Settings):
+    """How a licence that must find the claim in what a model says is tried.
+
+    Attributes:
+      texts: styles of sentences by name.
+      linkers: what finds the claims, by name; controls are added.
+      finds: shares of the claims that a linker finds which never errs, one a control: how good
+        linking must be.
+      models: those of the study whose answers are licensed.
+      aliases, wordings: files, with `{domain}` for the domain's name; a domain without them has
+        neither aliases nor the styles of other wordings.
+    """
+
+    texts: Mapping[str, Style]
+    linkers: Mapping[str, Linker]
+    finds: tuple[Share, ...] = ()
+    models: tuple[str, ...]
+    aliases: str | None = None
+    wordings: str | None = None
+
+
+class Recording(Settings):
+    """A language model's replies.
+
+    Attributes:
+      model: its name.
+      replies: the file, with `{domain}` for the domain's name.
+    """
+
+    model: str
+    replies: str
+
+
+class SweepSettings(Settings):
+    """Which study is made; the other settings are those of completeness.
+
+    Attributes:
+      kind: "systems" answer cards, or the graph's "completeness" is varied.
+      domains: names of those that ship; None: the one that is configured.
+      keep, wrong: shares of triples kept, and of those swapped; every one with every other.
+      price: of a false answer.
+      loss: what is lost together.
+      heard: share of claims read off the graph before it loses triples.
+      models: simulated models by name.
+      asked: systems that ask a language model, where there is one.
+      deck: the file of the cards, with `{domain}` for the domain's name.
+      recorded: whose replies are read where they are recorded; none: those of `llm`.
+      linking: the licence that must find its claims; None: it is given them.
+    """
+
+    kind: Literal["systems", "completeness"]
+    domains: tuple[str, ...] | None = None
+    keep: tuple[Share, ...] = ()
+    wrong: tuple[Share, ...] = ()
+    price: tuple[Cost, ...] = ()
+    loss: Loss = "triples"
+    heard: Share = 0.0
+    models: Mapping[str, Simulated] = Field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+    deck: str | None = None
+    recorded: tuple[Recording, ...] = ()
+    linking: LinkingSettings | None = None
+
+    @model_validator(mode="after")
+    def _has_points(self) -> SweepSettings:
+        for name in ("keep", "wrong", "price", "models"):
+            if self.kind == "completeness" and not getattr(self, name):
+                raise ValueError(f"{name}: the study of completeness needs one at least")
+        if len(set(self.keep)) < len(self.keep):
+            raise ValueError("keep: a share is named twice")
+        if len({one.model for one in self.recorded}) < len(self.recorded):
+            raise ValueError("recorded: a model is named twice")
+        for name in self.linking.models if self.linking is not None else ():
+            if name not in self.models:
+                known = ", ".join(self.models)
+                raise ValueError(f"linking.models: no model is called {name}; there are {known}")
+        return self
+
+
+class BudgetSettings(Settings):
+    """How much the study of completeness draws."""
+
+    draws: int = Field(ge=1, le=10_000)
+    claims: int = Field(ge=10, le=1_000_000)
 
 
 class StudySettings(Settings):

@@ -5,6 +5,7 @@ python tests/served.py MODULE: reads `[folder, arguments]` lines and answers eac
 """
 
 import contextlib
+import gc
 import importlib
 import io
 import json
@@ -36,5 +37,7 @@ def call(main, folder, arguments):
 if __name__ == "__main__":
     answers = sys.stdout
     command = importlib.import_module(sys.argv[1])
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)  # as in conftest.py
     for line in sys.stdin:
         print(json.dumps(call(command.main, *json.loads(line))), file=answers, flush=True)

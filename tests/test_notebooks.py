@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.processes  # a kernel each
+
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"epistemic", "evidence", "goodharts_jax", "goodharts_jax_experiments", "kubku"}
 # Where a wheel has the folders of a checkout.

@@ -16,7 +16,6 @@ import numpy as np
 from epistemic.cards import Claim
 from epistemic.completeness.claims import Sample
 from epistemic.completeness.results import ANY_TEXT
-from epistemic.completeness.settings import Linker, LinkingSettings
 from epistemic.domain import Domain, find
 from epistemic.linking.extraction import Finder
 from epistemic.linking.found import Outcome, Stance, outcome
@@ -25,6 +24,7 @@ from epistemic.linking.texts import Texts, read_wordings
 from epistemic.logic.draws import Draws
 from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
+from epistemic.settings import Linker, LinkingSettings
 from evidence.answers import Answer
 
 _TEXTS = 60

@@ -15,7 +15,6 @@ from epistemic.completeness.claims import Sample, sample
 from epistemic.completeness.models import Judged, Simulated, answers
 from epistemic.completeness.results import Completeness
 from epistemic.completeness.scoring import break_even, ledger, licensed, ruling, worth
-from epistemic.completeness.settings import BudgetSettings, LinkingSettings, SweepSettings
 from epistemic.completeness.thesis import Thesis, judge
 from epistemic.domain import Domain, built_in, degrade, load_domain
 from epistemic.logic.compilation import with_vocabulary
@@ -26,7 +25,7 @@ from epistemic.logic.kinds import MaxCount
 from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
 from epistemic.predicates import PredicateSettings, in_words
-from epistemic.settings import read
+from epistemic.settings import BudgetSettings, LinkingSettings, SweepSettings, read
 from epistemic.systems.base import Query
 from epistemic.systems.licence import Licensed
 from evidence.answers import Answer

@@ -246,6 +246,7 @@ def test_a_graph_without_constraints_contradicts_nothing():
     assert not (judge_.judge_ids(claims).verdict == C).any()
 
 
+@pytest.mark.processes
 def test_sharding_over_devices_changes_nothing(on_devices):
     code = (
         "import numpy as np\n"

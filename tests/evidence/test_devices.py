@@ -1,5 +1,7 @@
 """Jobs side by side, one a thread."""
 
+import pytest
+
 JOBS = """
 import threading, jax, numpy as np
 from evidence.runtime.devices import fetch, over_runs, side_by_side, shard
@@ -18,6 +20,7 @@ def job(it):
 """
 
 
+@pytest.mark.processes
 def test_each_job_is_done_once_and_threads_share_their_programs(on_devices):
     lines = on_devices(
         JOBS
@@ -36,6 +39,7 @@ print(len(shard(np.arange(4.0)).devices()))
     assert lines[2] == "2", "outside of jobs, all devices are used again"
 
 
+@pytest.mark.processes
 def test_a_thread_without_jobs_of_its_own_helps(on_devices):
     lines = on_devices(
         JOBS
@@ -49,6 +53,7 @@ print(len({thread for *_, thread in seen}))
     assert lines == ["2"]
 
 
+@pytest.mark.processes
 def test_the_first_error_ends_it_and_is_raised(on_devices):
     lines = on_devices(
         """

@@ -15,6 +15,8 @@ import pytest
 
 from tests.faults.conftest import results
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 
 

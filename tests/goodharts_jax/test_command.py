@@ -84,11 +84,17 @@ def interrupted(command):
     return folder, process.returncode, errors, kept
 
 
-@pytest.fixture(scope="module")
-def finished(command, interrupted):
-    """That run, gone on with to its end."""
-    folder = interrupted[0]
-    output = command("resume=first").stdout
+@pytest.fixture(
+    scope="module", params=["left alone", pytest.param("gone on with", marks=pytest.mark.processes)]
+)
+def finished(command, request):
+    """A run with no mode given at its end: one that nobody stopped, and that one."""
+    if request.param == "left alone":
+        folder = command.folder / "alone"
+        output = command(*SMALL, f"hydra.run.dir={folder}").stdout
+    else:
+        folder = request.getfixturevalue("interrupted")[0]
+        output = command("resume=first").stdout
     return folder, output, evidence.load(folder)
 
 
@@ -119,6 +125,7 @@ def checked(
 # ---- one run ------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(interrupted):
     folder, code, errors, kept = interrupted
     assert code == 130
@@ -138,6 +145,8 @@ def test_no_argument_compares_proxy_and_ground_truth(finished):
     assert max(len(line) for line in output[output.index("Judged by") :].splitlines()[:12]) <= 80
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("finished", ["gone on with"], indirect=True, scope="module")
 def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
     folder, _, _, kept = interrupted
     lines = list(files.read_jsonl(folder / "metrics.jsonl", ("mode", "seed", "steps", "reward")))
@@ -155,23 +164,23 @@ def test_a_resumed_run_continues_in_its_folder(interrupted, finished):
             )
 
 
-def test_policies_are_judged_again_in_another_world(command, finished):
+def test_policies_are_judged_again_in_another_world(command, finished, tmp_path):
     folder, _, first = finished
     command(
         *SMALL,
         "train=false",
         f"checkpoint={folder}",
         "evaluation.world=published_eval",
-        "hydra.run.dir=again",
+        f"hydra.run.dir={tmp_path / 'again'}",
     )
-    again = checked(command.folder / "again", {"ground_truth", "proxy"}, [42, 43, 44])
+    again = checked(tmp_path / "again", {"ground_truth", "proxy"}, [42, 43, 44])
     assert again.manifest.configuration["world"]["size"] == 100
     assert again.manifest.configuration["evaluation_world"]["size"] == 128
     for mode in ("ground_truth", "proxy"):
         for a, b in zip(first.modes[mode].runs, again.modes[mode].runs, strict=True):
             assert a.training == b.training
     assert first.modes["random_walk"] != again.modes["random_walk"]
-    assert not (command.folder / "again" / "metrics.jsonl").exists()
+    assert not (tmp_path / "again" / "metrics.jsonl").exists()
 
 
 def test_a_mode_and_a_policy_of_ones_own(command):

@@ -77,6 +77,7 @@ def compiled(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.processes
 def test_killed_and_resumed_it_is_the_same_diagram(tmp_path, compiled, monkeypatch):
     """Killed on two devices, gone on with on one. What the page looks like is tested elsewhere."""
     monkeypatch.setattr(report, "write", lambda *arguments, **options: None)

@@ -142,6 +142,7 @@ def undisturbed():
 # ---- checkpoints --------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tmp_path):
     """Killed on two devices, of which one has a copy of the last run; goes on with one."""
     log = tmp_path / "metrics.jsonl"
@@ -395,6 +396,7 @@ def assert_agree(found, one):
             np.testing.assert_array_equal(found[name], one[name], err_msg=name)
 
 
+@pytest.mark.processes
 def test_one_device_and_eight_agree(other_process, on_one_device, tmp_path):
     """10 runs on 8 devices: the last run is there seven times.
 
@@ -412,6 +414,7 @@ def test_one_device_and_eight_agree(other_process, on_one_device, tmp_path):
         assert not COLLECTIVE.search(program.read_text()), program.name
 
 
+@pytest.mark.processes
 def test_two_processes_agree_with_one(other_process, on_one_device, tmp_path):
     """As on two hosts. Both know all results; the first alone writes."""
     with socket.socket() as some:

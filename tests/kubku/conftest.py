@@ -1,10 +1,21 @@
 """Samples that several tests read."""
 
+import os
+
 import jax
 import numpy as np
 import pytest
 
-from kubku.tasks import FAMILIES, generate
+from kubku.tasks import FAMILIES, generate, generation
+
+
+@pytest.fixture(scope="session", autouse=True)
+def samples_are_drawn_fast():
+    """Tests draw 100,000 samples by this one program: the only one that is worth optimising."""
+    if "optimization_level=0" in os.environ["XLA_FLAGS"]:
+        generation._chunk = jax.jit(
+            generation._chunk.__wrapped__, compiler_options={"xla_backend_optimization_level": 1}
+        )
 
 
 @pytest.fixture(scope="session")

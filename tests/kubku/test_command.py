@@ -1,9 +1,6 @@
 """The command, end to end: a page, results that fit their schema, resuming, errors for people."""
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 from functools import partial
 from importlib import resources
@@ -30,23 +27,13 @@ def documented_learner():
     return textwrap.dedent("\n".join(lines))
 
 
-def alone(*arguments, folder):
-    """The command in a process of its own."""
-    subprocess.run(
-        [sys.executable, "-m", "experiments.kubku", "budget=smoke", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), str(folder)])},
-        check=True,
-    )
-
-
 @pytest.fixture(scope="module")
 def command(served):
     """(arguments, folder) -> what the command says, in a process that others were run in."""
     return partial(served("experiments.kubku"), "budget=smoke")
 
 
-def test_a_learner_of_ones_own_from_start_to_page(command, tmp_path):
+def test_a_learner_of_ones_own_from_start_to_page(command, served, tmp_path):
     (tmp_path / "mine.py").write_text(documented_learner())
     out = tmp_path / "out"
     arguments = (
@@ -56,7 +43,7 @@ def test_a_learner_of_ones_own_from_start_to_page(command, tmp_path):
         "worlds=[skewed,balanced]",
         f"hydra.run.dir={out}",
     )
-    alone(*arguments, folder=tmp_path)
+    command(*arguments, folder=tmp_path)
     found = json.loads((out / "results.json").read_text())
     jsonschema.validate(found, Results.model_json_schema())
     learners = found["families"]["stories"]["learners"]
@@ -96,7 +83,7 @@ def test_a_learner_of_ones_own_from_start_to_page(command, tmp_path):
     assert (judged / "results.json").exists()
     # The page comes again from the results alone.
     (judged / "report.html").unlink()
-    subprocess.run([sys.executable, "-m", "experiments.results", judged], check=True)
+    served("experiments.results")(str(judged), folder=tmp_path)
     assert "custom" in (judged / "report.html").read_text()
     missing = command(
         *(*arguments[:4], "stage=evaluate", "cache=elsewhere", f"hydra.run.dir={tmp_path / 'no'}"),

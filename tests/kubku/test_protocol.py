@@ -147,7 +147,7 @@ KINDS = {
 def test_every_kind_of_learner_is_exposed_as_by_a_loop(kind, samples):
     """One sample, one query at a time, in no chunk; and so are streams of length one."""
     learner, six = KINDS[kind](), few(samples)
-    state = learner.init(jax.random.key(0))
+    state = jax.jit(learner.init)(jax.random.key(0))
     learn, answer = jax.jit(learner.learn), jax.jit(learner.answer)
     exposed = protocol.reset_to_base(learner, state, six)
     streamed = protocol.stream(learner, state, jax.tree.map(lambda leaf: leaf[:, None], six))
@@ -737,6 +737,7 @@ def test_adam_is_optax_adam():
     assert np.ptp(states[0][0]["w"]) > 0.1
 
 
+@pytest.mark.processes
 def test_two_devices_give_the_same_scores(on_devices):
     """Chunks spread over devices: the same answers but for rounding. Drawn on the second device:
     the same samples.
