@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import timing, worlds
+from benchmarks import faults, timing, worlds
 from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
@@ -73,3 +73,37 @@ def test_the_loop_in_c_lives_by_the_same_physics(tmp_path):
     ours = np.stack([died, eaten == physics.FOOD, eaten == physics.POISON]).sum(-1)
     spread = 5 * np.sqrt(2 * ours.var(1, ddof=1) / number)
     assert np.all(np.abs(ours.mean(1) - np.array(counts) / number) < spread)
+
+
+FAULTS = """
+import pytest
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_survives(number, record_property):
+    record_property("tried", f"fault {number}")
+
+def test_fails(record_property):
+    record_property("tried", "fault 3")
+    assert 1 == 2, "lost"
+
+@pytest.mark.skip(reason="no disk")
+def test_wants_a_disk():
+    pass
+
+def test_runs_on():
+    with open("counted", "a") as file:
+        file.write("x")
+"""
+
+
+def test_what_faults_came_to_is_kept_and_gone_on_with(tmp_path, monkeypatch):
+    (tmp_path / "test_of_faults.py").write_text(FAULTS)
+    monkeypatch.chdir(tmp_path)
+    kept = faults.Kept(tmp_path / "kept.jsonl")
+    for _ in range(2):  # the second time nothing is left to be done
+        pytest.main([str(tmp_path), "-p", "no:cacheprovider"], plugins=[kept])
+    found = faults.outcome(kept.records())
+    assert found["survived"] == ["fault 1", "fault 2"] and found["num_survived"] == 2
+    assert found["failed"].keys() == {"test_fails"} and "lost" in found["failed"]["test_fails"]
+    assert "no disk" in found["left_out"]["test_wants_a_disk"]
+    assert Path("counted").read_text() == "x"
