@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import faults, timing, worlds
+from benchmarks import engines, faults, timing, worlds
 from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
@@ -107,3 +107,11 @@ def test_what_faults_came_to_is_kept_and_gone_on_with(tmp_path, monkeypatch):
     assert found["failed"].keys() == {"test_fails"} and "lost" in found["failed"]["test_fails"]
     assert "no disk" in found["left_out"]["test_wants_a_disk"]
     assert Path("counted").read_text() == "x"
+
+
+def test_the_interval_of_a_median_is_between_ranks():
+    """P(Bin(25, 1/2) <= 7) = 0.022, and <= 8 0.054; of five values none may be left out."""
+    found = engines.median_with_interval([float(x) for x in range(25, 0, -1)])
+    assert found == {"median": 13, "least": 8, "most": 18}
+    assert engines.median_with_interval([3.0, 1, 2, 5, 4]) == {"median": 3, "least": 1, "most": 5}
+    assert [engines.rounds_of(seconds) for seconds in (0.2, 4, 21)] == [25, 5, 1]
