@@ -1,19 +1,23 @@
 """What the experiments survive: `tests/faults`, with its full part, and what each test tried.
 
 Twenty SIGKILLs of each experiment, disks that are really full, 100,000 garbled files and as many
-wrong settings: hours on one core.
+wrong settings: hours on one core. What each test came to is kept as it ends, so that the same
+command at the same commit goes on where it was stopped.
 """
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
-import tempfile
-import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks import timing
+from evidence.results import commit
+from evidence.runtime import files
 
 ROOT = Path(__file__).parents[1]
 NOTE = (
@@ -23,30 +27,67 @@ NOTE = (
 )
 
 
+class Kept:
+    """For pytest: keeps what each test comes to, and leaves out those of which that is kept.
+
+    Args:
+      path: of the records, JSONL.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    def records(self) -> list[dict[str, Any]]:
+        """What is kept: a test, how it ended, why, all that it said, and what it tried."""
+        return list(files.read_jsonl(self._path)) if self._path.exists() else []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        done = {record["test"] for record in self.records()}
+        items[:] = [item for item in items if item.nodeid not in done]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A call that passed, or any phase that did not."""
+        if report.passed and report.when != "call":
+            return
+        crash = getattr(report.longrepr, "reprcrash", None)
+        record = {
+            "test": report.nodeid,
+            "outcome": report.outcome,
+            "seconds": report.duration,
+            "why": crash.message if crash else report.longreprtext,
+            "said": report.longreprtext,
+            "tried": [value for name, value in report.user_properties if name == "tried"],
+        }
+        files.append_jsonl(self._path, record)
+
+
 def main(*arguments: str) -> None:
     """Run the tests; keep what was tried, and what of it was survived.
 
     Args:
       *arguments: to pytest, such as `-m "not full"` for the part that takes minutes.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "tests/faults", f"--junitxml={report}"]
-        command += ["-o", "junit_family=xunit1"]
-        subprocess.run([*command, *arguments], cwd=ROOT, check=False)
-        timing.save("faults", {"arguments": arguments, **outcome(report)}, NOTE)
+    os.environ.setdefault("XLA_FLAGS", "")  # programs as users have them, not as tests do
+    made_by = commit()
+    path = ROOT / ".cache" / "faults" / f"{made_by}_{'_'.join(arguments).replace('/', '.')}.jsonl"
+    if made_by is None or made_by.endswith("+"):
+        path.unlink(missing_ok=True)  # not the code of a commit: another's records say nothing
+    kept = Kept(path)
+    ended = pytest.main([str(ROOT / "tests/faults"), "-p", "no:xdist", *arguments], plugins=[kept])
+    if ended == pytest.ExitCode.INTERRUPTED:
+        sys.exit(f"interrupted; the same command goes on, and {path} holds what has ended")
+    timing.save("faults", {"arguments": arguments, **outcome(kept.records())}, NOTE)
 
 
-def outcome(report: Path) -> dict[str, Any]:
-    """What pytest's report says: what was survived, and tests that failed or were left out."""
+def outcome(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What was survived, and tests that failed or were left out, with the first line of why."""
     found: dict[str, Any] = {"survived": [], "failed": {}, "left_out": {}}
-    for case in ElementTree.parse(report).iter("testcase"):
-        name = case.get("name") or ""
-        for end, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "left_out")):
-            if (said := case.find(end)) is not None:
-                found[kind][name] = (said.get("message") or "").splitlines()[0]
-                break
+    for record in records:
+        name = record["test"].rpartition("::")[2]
+        if record["outcome"] == "passed":
+            found["survived"] += record["tried"]
         else:
-            tried = [p.get("value") for p in case.iter("property") if p.get("name") == "tried"]
-            found["survived"] += tried
+            why = record["why"].strip().splitlines() or [""]
+            found["failed" if record["outcome"] == "failed" else "left_out"][name] = why[0]
     return {"num_survived": len(found["survived"]), **found}

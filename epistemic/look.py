@@ -21,9 +21,9 @@ from epistemic.cards import Card
 from epistemic.decks.deck import CardSettings, Deck, make_cards
 from epistemic.decks.drawing import TooFew
 from epistemic.domain import Domain
+from epistemic.logic.english import split_words
 from epistemic.logic.graph import TYPE
 from epistemic.logic.phrasing import FORMS, phrasing
-from epistemic.logic.terms import last_segment
 from epistemic.predicates import Predicate
 from epistemic.settings import StudySettings
 from epistemic.systems import NEED_A_MODEL
@@ -125,15 +125,11 @@ def _classes(domain: Domain) -> Table:
         (
             domain.class_name(name),
             f"{number:,}",
-            ", ".join(map(_short, hierarchy.apart_from(name))) or "nothing",
+            ", ".join(map(domain.class_name, hierarchy.apart_from(name))) or "nothing",
         )
         for name, number in members.most_common()
     ]
     return _fill(_table("class", "members", "has no member in common with"), rows)
-
-
-def _short(iri: str) -> str:
-    return last_segment(iri)
 
 
 def _properties(domain: Domain) -> Table:
@@ -142,8 +138,17 @@ def _properties(domain: Domain) -> Table:
     for name, predicate in domain.predicates.items():
         said = by_predicate.get(ids.get(predicate.iri, -1), np.zeros((0, 3), int))
         mark = " ?" if _unsure(predicate) else ""
-        rows.append((f"{name}{mark}", f"{len(said):,}", _sentence(domain, said)))
+        called = f"{_called(name, predicate)}{mark}"
+        rows.append((called, f"{len(said):,}", _sentence(domain, said)))
     return _fill(_table("property", "triples", "in a sentence"), rows)
+
+
+def _called(name: str, predicate: Predicate) -> str:
+    """A property's label, and its short name, by which settings know it, where that says another
+    thing."""
+    return (
+        predicate.label if split_words(name) == predicate.label else f"{predicate.label} [{name}]"
+    )
 
 
 def _sentence(domain: Domain, rows: np.ndarray) -> str:
@@ -227,9 +232,12 @@ def _drawn(domain: Domain, settings: CardSettings, console: Console) -> Deck | N
 def _labels(deck: Deck, domain: Domain) -> Table:
     """How many claims each way: a property without any can't be asked about, for no constraint says
     what would contradict it, or its subjects have no second property."""
-    counts = Counter((domain.by_iri[c.claim.pred].name, c.label) for c in deck.cards)
-    names = [*domain.predicates, "type"]
-    rows = [(name, *(f"{counts[name, label]:,}" for label in "ECU")) for name in names]
+    counts = Counter((c.claim.pred, c.label) for c in deck.cards)
+    properties = {**domain.predicates, "type": domain.type}
+    rows = [
+        (_called(name, each), *(f"{counts[each.iri, label]:,}" for label in "ECU"))
+        for name, each in properties.items()
+    ]
     return _fill(_table("property", *"ECU"), rows)
 
 

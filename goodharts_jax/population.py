@@ -11,7 +11,7 @@ from rich.console import Console
 
 from evidence.runtime import devices, progress
 from goodharts_jax import evaluation, training
-from goodharts_jax.interop.policies import load
+from goodharts_jax.interop.policies import Outside, load
 from goodharts_jax.modes import Mode
 from goodharts_jax.policies import Policy
 from goodharts_jax.seekers import scripted_policies
@@ -51,11 +51,11 @@ class Study:
         scripts = scripted_policies(interest.food, interest.poison)
         chance = {"random_walk": scripts["random_walk"]}
         own = chance if self.settings.study.kind == "phase_diagram" else scripts
-        return own | self.outside
+        return own | {name: policies[0] for name, policies in self.outside.items()}
 
     @cached_property
-    def outside(self) -> dict[str, Policy]:
-        """The user's own policy, by its name, where the settings give one.
+    def outside(self) -> dict[str, list[Outside]]:
+        """The user's own policy, or one a run, by its name, where the settings give one.
 
         Raises:
           ValueError: it is not there, is no policy, or has a name that another row has.
@@ -71,6 +71,8 @@ class Study:
 
     def seeds(self, name: str) -> list[int]:
         """The seed of each run of a row, or of a script beside it."""
+        if len(several := self.outside.get(name, [])) > 1:
+            return [self.settings.seed + run for run in range(len(several))]
         return self.settings.seeds_of(name)
 
     def own(self, name: str) -> slice:

@@ -37,6 +37,7 @@ from goodharts_jax import (
     verification,
 )
 from goodharts_jax.evaluation import Candidate, Evaluator
+from goodharts_jax.interop.policies import Outside
 from goodharts_jax.live import observing
 from goodharts_jax.population import Study
 from goodharts_jax.ppo import History
@@ -261,13 +262,30 @@ def _phase_diagram(study: Study, trained: Trained, aside: Aside) -> partial[Resu
 def _candidates(study: Study, params_of: Callable[[str], Any]) -> dict[str, Candidate]:
     """The rows of the table; `params_of` gives those of a mode's runs."""
     trained = {} if study.settings.study.kind == "phase_diagram" else study.rows
-    return {
-        name: Candidate(None, params_of(name), mode, study.seeds(name))
-        for name, mode in trained.items()
-    } | {
-        name: Candidate(script, None, None, study.seeds(name), whole=name in study.outside)
-        for name, script in study.scripts.items()
-    }
+    return (
+        {
+            name: Candidate(None, params_of(name), mode, study.seeds(name))
+            for name, mode in trained.items()
+        }
+        | {
+            name: Candidate(script, None, None, study.seeds(name))
+            for name, script in study.scripts.items()
+            if name not in study.outside
+        }
+        | {
+            part: Candidate(one, None, None, seeds, whole=True)
+            for name in study.outside
+            for part, one, seeds in _parts(study, name)
+        }
+    )
+
+
+def _parts(study: Study, name: str) -> list[tuple[str, Outside, list[int]]]:
+    """Of a row from outside: one policy in the worlds of all seeds, or one a seed, by a name."""
+    policies, seeds = study.outside[name], study.seeds(name)
+    if len(policies) == 1:
+        return [(name, policies[0], seeds)]
+    return [(f"{name} {seed}", one, [seed]) for one, seed in zip(policies, seeds, strict=True)]
 
 
 def _own_params(study: Study, trained: Trained, name: str) -> Any:
@@ -280,9 +298,13 @@ def _evaluate(study: Study, trained: Trained, aside: Aside) -> LifeTables:
     title = f"evaluating {len(rows)} policies"
     report = progress.bar(title, evaluator.total_steps, "steps", study.console)
     with timings.part("evaluation"), report as advance:
-        return evaluation.evaluate(
+        counted = evaluation.evaluate(
             evaluator, rows, temperature=study.settings.temperature, report=advance
         )
+    for name in study.outside:
+        parts = [counted.pop(part) for part, _, _ in _parts(study, name)]
+        counted[name] = [table for part in parts for table in part]
+    return counted
 
 
 def _trainings(study: Study, trained: Trained) -> dict[str, list[Training]]:

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import growth, timing, worlds
+from benchmarks import engines, faults, growth, timing, worlds
 from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
@@ -93,3 +93,45 @@ def test_what_memory_carries_follows_from_the_two_largest_sizes(monkeypatch):
     assert growth.carried(axis, rows(1, 19)) == {"size": 21_500, "measured": False}
     assert growth.carried(axis, rows(1, 1, each=0.001)) == {"size": None, "measured": False}
     assert ran == [21_500]
+
+
+FAULTS = """
+import pytest
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_survives(number, record_property):
+    record_property("tried", f"fault {number}")
+
+def test_fails(record_property):
+    record_property("tried", "fault 3")
+    assert 1 == 2, "lost"
+
+@pytest.mark.skip(reason="no disk")
+def test_wants_a_disk():
+    pass
+
+def test_runs_on():
+    with open("counted", "a") as file:
+        file.write("x")
+"""
+
+
+def test_what_faults_came_to_is_kept_and_gone_on_with(tmp_path, monkeypatch):
+    (tmp_path / "test_of_faults.py").write_text(FAULTS)
+    monkeypatch.chdir(tmp_path)
+    kept = faults.Kept(tmp_path / "kept.jsonl")
+    for _ in range(2):  # the second time nothing is left to be done
+        pytest.main([str(tmp_path), "-p", "no:cacheprovider"], plugins=[kept])
+    found = faults.outcome(kept.records())
+    assert found["survived"] == ["fault 1", "fault 2"] and found["num_survived"] == 2
+    assert found["failed"].keys() == {"test_fails"} and "lost" in found["failed"]["test_fails"]
+    assert "no disk" in found["left_out"]["test_wants_a_disk"]
+    assert Path("counted").read_text() == "x"
+
+
+def test_the_interval_of_a_median_is_between_ranks():
+    """P(Bin(25, 1/2) <= 7) = 0.022, and <= 8 0.054; of five values none may be left out."""
+    found = engines.median_with_interval([float(x) for x in range(25, 0, -1)])
+    assert found == {"median": 13, "least": 8, "most": 18}
+    assert engines.median_with_interval([3.0, 1, 2, 5, 4]) == {"median": 3, "least": 1, "most": 5}
+    assert [engines.rounds_of(seconds) for seconds in (0.2, 4, 21)] == [25, 5, 1]

@@ -9,7 +9,7 @@ a subject with two capitals already breaks 'one capital', and a third adds nothi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from epistemic.logic.compilation import Compiled, compile_oracle, with_vocabulary
 from epistemic.logic.constraints import Constraints
 from epistemic.logic.graph import TYPE, Graph
-from epistemic.logic.lines import term_of, token, tokens_of
+from epistemic.logic.lines import TokenTable, lines_of
 from epistemic.logic.lookup import Index, Verdict, judge, padded
 from epistemic.logic.slow import SlowJudge, Triple
 from epistemic.logic.terms import canonical
@@ -72,22 +72,22 @@ class Oracle:
         Raises:
           ValueError: a syntax error, with its line.
         """
-        tokens = tokens_of(text)
-        columns = (tokens[column::4] for column in range(3))
-        ids = _looked_up(self._ids_by_token, columns, len(tokens) // 4)
-        return self._judge_encoded(
-            ids, lambda i: [term_of(token) for token in tokens[4 * i : 4 * i + 3]]
-        )
+        lines = lines_of(text)
+        return self._judge_encoded(self._tokens.find(lines), lines.claim)
 
     def encode(self, claims: Sequence[Sequence[str]]) -> np.ndarray:
         """i32[N, 3] ids of the claims' texts; -1 for a term that the graph has never heard of."""
-        columns = (map(itemgetter(column), claims) for column in range(3))
-        return _looked_up(self.graph.ids, columns, len(claims))
+        ids = np.empty((len(claims), 3), np.int32)
+        for place in range(3):
+            column = map(itemgetter(place), claims)
+            found = map(self.graph.ids.get, column, repeat(-1))
+            ids[:, place] = np.fromiter(found, np.int32, len(claims))
+        return ids
 
     @functools.cached_property
-    def _ids_by_token(self) -> dict[str, int]:
-        """The ids of terms as N-Triples write them; made for the first claims in that form."""
-        return {token(term): place for term, place in self.graph.ids.items()}
+    def _tokens(self) -> TokenTable:
+        """The terms as N-Triples write them; made for the first claims in that form."""
+        return TokenTable(self.graph.ids)
 
     def _judge_encoded(
         self, ids: np.ndarray, claim_of: Callable[[int], Sequence[str]]
@@ -248,14 +248,6 @@ def explain(compiled: Compiled, graph: Graph, verdict: int, proof: np.ndarray) -
     if verdict == Verdict.CONTRADICTORY:
         return compiled.names[name] + (f"; clashes with: {clash}" if clash else "")
     return clash
-
-
-def _looked_up(ids: dict[str, int], columns: Iterable[Iterable[str]], size: int) -> np.ndarray:
-    """i32[size, 3]: the ids of three columns of texts, -1 for what has none."""
-    found = np.empty((size, 3), np.int32)
-    for place, column in enumerate(columns):
-        found[:, place] = np.fromiter(map(ids.get, column, repeat(-1)), np.int32, size)
-    return found
 
 
 def _over_devices(claims: np.ndarray) -> jax.Array:

@@ -89,8 +89,8 @@ def as_policy(given: Any, mode: str | Mode | None = None) -> Outside:
     return Outside(given, mode)
 
 
-def load(place: str, view_size: int) -> Outside:
-    """The policy of a user's module, tried on one view before anything compiles.
+def load(place: str, view_size: int) -> list[Outside]:
+    """The policy of a user's module, or a list of them, tried on one view before anything compiles.
 
     Args:
       place: module:name, the module in a folder that Python looks in.
@@ -101,9 +101,13 @@ def load(place: str, view_size: int) -> Outside:
     """
     module, _, name = place.partition(":")
     try:
-        found = as_policy(getattr(importlib.import_module(module), name))
+        given = getattr(importlib.import_module(module), name)
+        found = [as_policy(one) for one in (given if isinstance(given, list) else [given])]
+        if not found:
+            raise ValueError("at least one policy is needed")
         view = jax.ShapeDtypeStruct((view_size, view_size), jnp.uint8)
-        jax.eval_shape(found, view, jax.ShapeDtypeStruct((), jnp.uint32))
+        for one in found:
+            jax.eval_shape(one, view, jax.ShapeDtypeStruct((), jnp.uint32))
     except (ImportError, AttributeError) as error:
         raise ValueError(
             f"policy={place}: {error}; give module:name, from a folder that Python looks in"

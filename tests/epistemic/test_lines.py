@@ -6,7 +6,7 @@ import pytest
 from benchmarks.agreement import random_axioms, random_triple
 from epistemic.logic.constraints import read_constraints
 from epistemic.logic.graph import Graph
-from epistemic.logic.lines import token, tokens_of
+from epistemic.logic.lines import TokenTable, lines_of, token, tokens_of
 from epistemic.logic.oracle import Oracle
 
 A = "https://example.org/x#"
@@ -51,3 +51,43 @@ def test_errors_name_the_line_or_the_token():
         oracle.judge_text(f"<{A}a> <{A}p> <{A}b> .\n<{A}a> <{A}p> .\n")
     with pytest.raises(ValueError, match="'ex:a' is no term"):
         oracle.judge_text(f"ex:a <{A}p> <{A}b> .\n")
+
+
+def test_any_token_is_found_where_its_term_stands():
+    """Beside a dictionary: of many lengths, with long common beginnings and ends, and others that
+    differ from a term in one byte."""
+    rng = np.random.default_rng(3)
+
+    def drawn(letters, size):
+        return "".join(rng.choice(list(letters), size))
+
+    names = [A + drawn("abc0é", size) for size in rng.integers(0, 90, 700)]
+    texts = ['"' + drawn("ab01é", size) + '"@en' for size in rng.integers(0, 70, 300)]
+    spaced = ['"' + drawn("ab1 é", size) + ' "' for size in rng.integers(0, 70, 300)]
+    terms = sorted({*names, *texts, *spaced, "_:b", '""', '"\x01"', '"\ud800"', "http://x"})
+    places = {term: place for place, term in enumerate(terms)}
+    table = TokenTable(places)
+
+    def check(claims, separator=" "):
+        text = "".join(separator.join(map(token, claim)) + " .\n" for claim in claims)
+        lines = lines_of(text)
+        assert table.find(lines).tolist() == [[places.get(t, -1) for t in c] for c in claims]
+        assert [lines.claim(i) for i in range(len(claims))] == claims
+
+    strange = [f"{term[:-1]}d{term[-1]}" for term in terms] + [n * "z" for n in range(55, 70)]
+    asked = rng.permutation([t for t in [*terms, *strange] if " " not in t])
+    claims = asked[: len(asked) // 3 * 3].reshape(-1, 3).tolist()
+    check(claims)
+    check(claims, separator="\t")
+    check([[name, A, text] for name, text in zip(names, spaced, strict=False)])
+    check([])
+
+
+def test_terms_of_one_home_are_told_apart(monkeypatch):
+    """As if every token's words were hashed to one slot."""
+    monkeypatch.setattr(TokenTable, "_home", lambda _, words: np.full(len(words), 3))
+    places = {f"{A}{i}": i for i in range(50)}
+    table = TokenTable(places)
+    claims = [[f"{A}{i}", f"{A}{i + 20}", f"{A}{i + 40}"] for i in range(30)]
+    found = table.find(lines_of(written(claims)))
+    assert found.tolist() == [[places.get(t, -1) for t in claim] for claim in claims]

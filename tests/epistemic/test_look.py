@@ -96,3 +96,17 @@ def test_axioms_among_the_triples_are_pointed_at(seen, tmp_path):
     (tmp_path / "more.ttl").write_text(HEAD + SHAPES)
     said = seen(6, f"domain.graph=[{tmp_path}/my.ttl,{tmp_path}/more.ttl]", shapes="")
     assert "hold axioms or shapes: give them as domain.constraints, too" in said
+
+
+def test_classes_and_properties_are_called_by_their_labels(seen):
+    """Short names, which are settings' words, stand beside labels that say another thing."""
+    labels = """
+:Person rdfs:label "human"@en ; owl:disjointWith :City . :City rdfs:label "big town"@en .
+:teacherOf rdfs:label "is teacher of" . :city rdfs:label "home town" .
+"""
+    said = seen(24, shapes=SHAPES + labels)
+    assert "a human 24 a big town" in said
+    assert "is teacher of [teacherOf] 24 P0 is teacher of P1." in said
+    assert "home town [city] 24 c0 is the home town of P0." in said
+    assert said.count("is teacher of [teacherOf]") == said.count("home town [city]") == 2
+    assert "influences ? 48" in said

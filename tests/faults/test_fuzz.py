@@ -315,7 +315,8 @@ def places(node, path=()):
 def changed(plain, which):
     """Plain data with some of it replaced, or put under a name that isn't known."""
     plain = copy.deepcopy(plain)
-    for number, value, added in which:
+    # Copied, for what is drawn is shared: put below itself, it would have no end.
+    for number, value, added in copy.deepcopy(which):
         there = list(places(plain))
         if not there:
             break

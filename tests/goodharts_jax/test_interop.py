@@ -11,9 +11,10 @@ import matplotlib
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from rich.console import Console
 
 import goodharts_jax as gj
-from goodharts_jax import modes, named
+from goodharts_jax import modes, named, study
 from goodharts_jax.interop import as_policy, environment, frames
 from goodharts_jax.interop import policies as outside
 from goodharts_jax.interop.gym import GoodhartVectorEnv
@@ -381,6 +382,34 @@ def test_what_is_no_policy_is_refused(truth):
         with pytest.raises(ValueError, match=f"policy={place}: ") as error:
             outside.load(place, 3)
         assert "\n" not in str(error.value)
+
+
+def test_a_list_of_policies_is_a_run_each(tmp_path, monkeypatch):
+    """Each in the worlds of its own seed; one alone is in those of all."""
+    (tmp_path / "three.py").write_text(
+        "still = lambda view, key: view[0, 0] * 0\nseveral = [still] * 3\nnone = []\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"policy=three:none: .*at least one policy is needed"):
+        outside.load("three:none", 3)
+    monkeypatch.setattr(
+        study.evaluation,
+        "evaluate",
+        lambda _, rows, **more: {name: [f"{name} {s}" for s in rows[name].seeds] for name in rows},
+    )
+    aside = SimpleNamespace(
+        evaluator=SimpleNamespace(result=lambda: SimpleNamespace(total_steps=1))
+    )
+    monkeypatch.setattr(study, "_own_params", lambda *_: None)
+    for name, runs in (("several", 3), ("still", 2)):
+        settings = named.experiment("seed=7", "runs=2", f"policy=three:{name}")
+        world = settings.evaluation_world.build()
+        own = study.Study(settings, tmp_path, world, Console(quiet=True))
+        found = study._evaluate(own, None, aside)
+        assert found["random_walk"] == ["random_walk 7", "random_walk 8"]
+        assert [table.split()[-1] for table in found[name]] == [str(7 + run) for run in range(runs)]
+        assert own.seeds(name) == [7 + run for run in range(runs)]
+        assert found.keys() == {*own.rows, *own.scripts}
 
 
 def test_a_flax_module_acts_as_it_does_here(truth):
