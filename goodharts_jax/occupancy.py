@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from goodharts_jax.rewards import Guard
 from goodharts_jax.world import NUM_ACTIONS, NUM_KINDS
 
 _WIDTH = 32
@@ -83,3 +84,29 @@ def improve(
         return Discriminator(params, opt_state), None
 
     return jax.lax.scan(descend, discriminator, None, length=_STEPS)[0]
+
+
+def follow(
+    guard: Guard | None, discriminator: Discriminator | None, own: tuple[jax.Array, jax.Array]
+) -> Discriminator | None:
+    """`improve` for a run that is paid by occupancies; of another one the same as before."""
+    if guard is None or discriminator is None:
+        return None
+    return jax.lax.cond(
+        guard.needs_discriminator,
+        lambda: improve(discriminator, own, guard.reference),
+        lambda: discriminator,
+    )
+
+
+def price(
+    guard: Guard, discriminator: Discriminator, view: jax.Array, action: jax.Array
+) -> jax.Array:
+    """What is paid for leaving the occupancy of the policy that training began with. float32[N]."""
+
+    def of_steps() -> jax.Array:
+        logit = logits(discriminator.params, view, action)
+        return guard.occupancy_kl * logit + guard.occupancy_chi * (jnp.exp(logit) - 1)
+
+    nothing = jnp.zeros(action.shape, jnp.float32)
+    return jax.lax.cond(guard.needs_discriminator, of_steps, lambda: nothing)

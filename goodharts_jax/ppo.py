@@ -211,7 +211,7 @@ def advance(
         worlds, rollout, last_view = collect(
             world, act, state.worlds, rollout_key, plan.rollout_length
         )
-        discriminator = _discriminator(mode, state, rollout)
+        discriminator = occupancy.follow(mode.reward.guard, state.discriminator, _steps(rollout))
         rewards = _rewards(plan, mode, discriminator, rollout, last_view, hyper.discount)
         # Worlds are made anew after the rollout, so this value is that of the state before it.
         last_noise_word = jnp.zeros((plan.num_worlds,), jnp.uint32)
@@ -278,22 +278,17 @@ def _rewards(
     guard = mode.reward.guard
     if guard is not None and guard.anchor is not None:
         then = jax.vmap(jax.vmap(policy(plan.network, guard.anchor, mode)))
-        logits = then(rollout.view, rollout.noise_word).logits
-        log_prob = jax.vmap(jax.vmap(log_prob_of))(logits, rollout.action)
-        rewards -= leaving(guard, rollout.log_prob - log_prob)
+
+        def divergence() -> jax.Array:
+            logits = then(rollout.view, rollout.noise_word).logits
+            log_prob = jax.vmap(jax.vmap(log_prob_of))(logits, rollout.action)
+            return leaving(guard, rollout.log_prob - log_prob)
+
+        rewards -= lax.cond(guard.needs_anchor, divergence, lambda: jnp.zeros_like(rewards))
     if guard is not None and discriminator is not None:
-        logit = occupancy.logits(discriminator.params, *_steps(rollout)).reshape(rewards.shape)
-        rewards -= guard.occupancy_kl * logit + guard.occupancy_chi * (jnp.exp(logit) - 1)
+        price = occupancy.price(guard, discriminator, *_steps(rollout))
+        rewards -= price.reshape(rewards.shape)
     return rewards
-
-
-def _discriminator(
-    mode: Mode, state: TrainState, rollout: Transition
-) -> occupancy.Discriminator | None:
-    guard = mode.reward.guard
-    if state.discriminator is None or guard is None:
-        return None
-    return occupancy.improve(state.discriminator, _steps(rollout), guard.reference)
 
 
 def _steps(rollout: Transition) -> tuple[jax.Array, jax.Array]:

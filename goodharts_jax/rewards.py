@@ -92,6 +92,18 @@ class Guard:
     reference: Any
     functions: tuple[Function, ...] = struct.field(pytree_node=False, default=())
 
+    @property
+    def needs_anchor(self) -> jax.Array:
+        """Whether the policy of `anchor` has a say. bool[]: where runs train one after another, as
+        on a CPU, it is not asked in vain.
+        """
+        return (self.kl != 0) | (self.excess != 0)
+
+    @property
+    def needs_discriminator(self) -> jax.Array:
+        """Likewise, a discriminator. bool[]."""
+        return (self.occupancy_kl != 0) | (self.occupancy_chi != 0)
+
 
 @struct.dataclass
 class Reward:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -160,3 +161,26 @@ def test_a_policy_pays_for_leaving_its_anchor():
     bare = rewarded(state.params, 0.0)
     assert rewarded(state.params, 1.0) == pytest.approx(bare, abs=1e-6)
     assert rewarded(other, 100.0) != pytest.approx(bare, abs=1e-6)
+
+
+def test_only_runs_that_pay_for_their_occupancy_train_a_discriminator():
+    """And of the others nothing is moved by what the population holds for them."""
+    plan = ppo.Plan(8, 8, 16, num_minibatches=2, network=ActorCritic((), (8,)))
+    params = ppo.start(plan, RULES, jax.random.key(0)).params
+    reference = jnp.zeros((16, RULES.view_size, RULES.view_size), jnp.uint8), jnp.zeros(16, int)
+
+    def trained(**changes):
+        guard = rewards.no_guard(*GOLD, **changes)
+        mode = SEES.replace(reward=SEES.reward.replace(guard=guard))
+        first = ppo.start(plan, RULES, jax.random.key(0), mode)
+        last, history = ppo.advance(plan, RULES, ppo.make_hyper(2), mode, first, 2)
+        return first.discriminator, last, history
+
+    _, alone, alone_history = trained()
+    first, off, off_history = trained(anchor=params, reference=reference)
+    chex.assert_trees_all_equal(off.discriminator, first)
+    chex.assert_trees_all_close(off.params, alone.params, atol=1e-6)
+    chex.assert_trees_all_close(off_history, alone_history, atol=1e-6)
+    first, paying, history = trained(anchor=params, reference=reference, occupancy_kl=1.0)
+    assert not np.allclose(paying.discriminator.params["kernel"], first.params["kernel"])
+    assert not np.allclose(history.reward, alone_history.reward, atol=1e-6)
