@@ -151,7 +151,7 @@ def make_evaluator(
     step, blocks = over_runs(live), shard(host_blocks)
     blocks = blocks._replace(lives=over_runs(reset)(world, blocks))
     evaluator = Evaluator(world, step, blocks, source, blocks_per_run, size, chunk, steps_per_world)
-    step.compile(_shared(world, 1.0, 0), _with_params(evaluator, candidates))
+    step.lower(_shared(world, 1.0, 0), _with_params(evaluator, candidates)).compile()
     return evaluator
 
 

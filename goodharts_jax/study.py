@@ -40,7 +40,6 @@ from goodharts_jax.evaluation import Candidate, Evaluator
 from goodharts_jax.interop.policies import Outside
 from goodharts_jax.live import observing
 from goodharts_jax.population import Study
-from goodharts_jax.ppo import History
 from goodharts_jax.pressure import GoodhartCurve
 from goodharts_jax.results import (
     DeviceAgreement,
@@ -139,7 +138,7 @@ class Aside:
     """What needs no trained policy, done while they are trained: one run leaves a core free.
 
     Attributes:
-      begun: to be set when the training runs, for Python can't trace two programs at once.
+      begun: to be set when the training is traced, for Python can't trace two programs at once.
       evaluator: of all rows.
     """
 
@@ -155,8 +154,6 @@ def _aside(study: Study) -> Iterator[Aside]:
         begun.wait()
         if given_up.is_set():
             raise CancelledError
-        for slow in ("scipy.stats", "goodharts_jax.report"):
-            importlib.import_module(slow)
         start = partial(ppo.start, study.settings.plan, study.settings.world.build())
         params = jax.eval_shape(lambda: start(jax.random.key(0)).params)
 
@@ -172,9 +169,16 @@ def _aside(study: Study) -> Iterator[Aside]:
             steps_per_world=study.settings.budget.steps_per_world,
         )
 
+    def load() -> None:
+        for slow in ("goodharts_jax.report", *["scipy.stats"] * (len(study.settings.seeds) > 1)):
+            if not given_up.is_set():
+                importlib.import_module(slow)
+
     with ThreadPoolExecutor(1) as thread:
         try:
-            yield Aside(begun, thread.submit(make_evaluator))
+            aside = Aside(begun, thread.submit(make_evaluator))
+            thread.submit(load)
+            yield aside
         except BaseException:
             given_up.set()
             raise
@@ -203,12 +207,7 @@ def _train(study: Study, aside: Aside) -> Trained:
         aside.begun.set()
         return train(num_updates=0, folder=checkpoints_of(settings, Path(settings.checkpoint)))
     steps = settings.plan.steps_per_update
-    with observing(labels, steps, settings, study.folder, study.console) as tell:
-
-        def observe(first_update: int, history: History) -> None:
-            aside.begun.set()
-            tell(first_update, history)
-
+    with observing(labels, steps, settings, study.folder, study.console) as observe:
         folder = study.folder / "checkpoints"
         trained = train(
             num_updates=settings.num_updates,
@@ -216,6 +215,7 @@ def _train(study: Study, aside: Aside) -> Trained:
             level=assessment.are_level,
             folder=folder,
             observe=observe,
+            traced=aside.begun.set,
         )
     aside.begun.set()
     return trained

@@ -9,6 +9,7 @@ their budget may go on alone; the others are then left as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -100,6 +101,7 @@ def train(
     folder: Path | None = None,
     watch_world: World | None = None,
     observe: Observer = lambda first_update, history: None,
+    traced: Callable[[], None] = lambda: None,
 ) -> Trained:
     """Train one policy for each mode and key.
 
@@ -117,6 +119,8 @@ def train(
       folder: where checkpoints go and are looked for; None keeps nothing.
       watch_world: the rules that Goodhart curves are measured under; None for `world`.
       observe: told what has happened after each chunk, and at once of what a checkpoint holds.
+      traced: called when Python is free for another thread: from then on programs are compiled
+        and run.
 
     Raises:
       ValueError: there is nothing to train and no checkpoint, or processes find different ones.
@@ -125,6 +129,11 @@ def train(
     num_runs = len(keys)
     begin, go_on = _programs(plan, chunk_updates)
     modes, keys = shard((modes, keys))
+    if num_updates:
+        shared = _Shared(world, watch_world, hyper, np.zeros((), np.int32))
+        _compile(
+            begin, go_on, shared, _Run(modes, keys, None, shard(np.ones(num_runs, bool))), traced
+        )
     states = begin(world, keys, modes)
     if initial is not None:
         states = states.replace(params=shard(initial))
@@ -161,6 +170,19 @@ def _programs(plan: Plan, chunk_updates: int) -> tuple[Lifted, Lifted]:
     """What begins runs and what carries them on; made once, for a training in several parts."""
     begin = over_runs(lambda world, key, mode: ppo.start(plan, world, run_keys(key).train, mode))
     return begin, over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
+
+
+def _compile(
+    begin: Lifted, go_on: Lifted, shared: _Shared, runs: _Run, traced: Callable[[], None]
+) -> None:
+    """Compile both programs, the first while the second is traced."""
+    begun = begin.shapes(shared.world, runs.key, runs.mode)
+    with ThreadPoolExecutor(1) as thread:
+        compiled = thread.submit(begin.lower(shared.world, runs.key, runs.mode).compile)
+        lowered = go_on.lower(shared, runs._replace(initial=begun.params), begun)
+        traced()
+        lowered.compile()
+        compiled.result()
 
 
 @jax.jit

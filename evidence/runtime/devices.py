@@ -223,13 +223,29 @@ class Lifted:
         program, shared = self._program(shared, runs)
         return program(shared, *runs)
 
-    def compile(self, shared: Any, *runs: Any) -> None:
-        """Compile what a call would, and call nothing: in another thread, say, while one waits."""
+    def lower(self, shared: Any, *runs: Any) -> jax.stages.Lowered:
+        """What a call would compile, traced: for another thread to compile, say, since tracing
+        takes Python for itself and compiling doesn't. A call then finds it compiled.
+
+        Args:
+          shared: as for a call.
+          runs: likewise, or their shapes as `shapes` gives them.
+        """
         program, shared = self._program(shared, runs)
-        program.lower(shared, *runs).compile()
+        return program.lower(shared, *runs)
+
+    def shapes(self, shared: Any, *runs: Any) -> Any:
+        """Shapes, types and layout of the results of a call."""
+        program, shared = self._program(shared, runs)
+        laid_out = NamedSharding(_mesh_of(runs), PartitionSpec(_AXIS))
+
+        def shape(result: Any) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct(result.shape, result.dtype, sharding=laid_out)
+
+        return jax.tree.map(shape, jax.eval_shape(program, shared, *runs))
 
     def _program(self, shared: Any, runs: tuple[Any, ...]) -> tuple[Any, Any]:
-        mesh = jax.tree.leaves(runs)[0].sharding.mesh
+        mesh = _mesh_of(runs)
         if mesh not in self._programs:
             self._programs[mesh] = self._build(mesh, len(runs))
         everywhere = NamedSharding(mesh, PartitionSpec())
@@ -253,6 +269,10 @@ class Lifted:
         )
         laid_out = NamedSharding(mesh, PartitionSpec(_AXIS))
         return jax.jit(lifted, donate_argnums=self._donate, out_shardings=laid_out)
+
+
+def _mesh_of(runs: Any) -> Mesh:
+    return jax.tree.leaves(runs)[0].sharding.mesh
 
 
 def for_each(function: Callable[[Any], Any], items: Any) -> Any:
