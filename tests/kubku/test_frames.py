@@ -1,5 +1,6 @@
 """Frames, the eye that grows before them, and what each of GrowNet's ideas does to its answers."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,10 +12,11 @@ from kubku.base_states import Training
 from kubku.grownet import eye, growth, readers, slots
 from kubku.grownet.eye import Switches
 from kubku.grownet.growth import LayerRule
+from kubku.grownet.history import growth_history
 from kubku.grownet.slots import SlotRule
 from kubku.halo import BASE, DARK, FRAME, LIT, Statement, decide, features, token_features, veiled
 from kubku.learners import patterns, registry
-from kubku.tasks import FAMILIES, pictures
+from kubku.tasks import FAMILIES, generate, pictures
 
 NO, UNKNOWN, YES = (int(answer) for answer in (Answer.NO, Answer.UNKNOWN, Answer.YES))
 FRAMES = FAMILIES["frames"]
@@ -190,6 +192,17 @@ def test_nearest_patterns_are_those_that_were_drawn(drawn):
     assert len(set(most)) == 32
     right = [np.mean(common[common[:, 0] == one, 1] == m) for one, m in zip(own, most, strict=True)]
     assert min(right) > 0.9
+
+
+def test_few_frames_in_instalments_grow_what_all_grow_at_once():
+    """Each instalment is 4 samples, and the eye that it goes by the one that all 32 grow."""
+    heard = veiled(generate(FRAMES, jax.random.key(5), 32, "pretrain"))
+    learner, key = registry.grownet(True), jax.random.key(1)
+    blank = learner.init(jax.random.key(0))
+    at_once = learner.bases["grown"](blank, heard, key)
+    history, later = growth_history(learner, blank, heard, key, parts=8)
+    assert history.slots[-1].sum() == at_once.readers.used.sum() > history.slots[1].sum() > 0
+    chex.assert_trees_all_equal(later.eye, at_once.eye)
 
 
 ABLATED = ("homeostasis", "growth", "windows", "novelty", "strength")
