@@ -104,7 +104,7 @@ def run_stage(settings: StudySettings, folder: Path, console: Console) -> Sequen
         _needed(folder / "results.json", "metrics")
         return [report.write(folder)]
     if settings.stage == "export":
-        return _export(settings, folder, console)
+        return _export(folder, console)
     domain = load_domain(settings.domain)
     if settings.stage == "look":
         look(domain, settings, console)
@@ -116,14 +116,14 @@ def run_stage(settings: StudySettings, folder: Path, console: Console) -> Sequen
     return _evaluate(settings, domain, folder)
 
 
-def _export(settings: StudySettings, folder: Path, console: Console) -> Sequence[Path]:
+def _export(folder: Path, console: Console) -> Sequence[Path]:
     """The stage `export`."""
     names = [name for name in ("cards", "near_miss") if (folder / f"{name}.jsonl").exists()]
     decks = {
         name: (_cards(folder, name), _part(folder / f"{name}.json", Deck, name))
         for name in names or ["cards"]
     }
-    return export(decks, folder, f"epistemic_{settings.domain.name}", console)
+    return export(decks, folder, f"epistemic_{decks['cards'][1].domain}", console)
 
 
 # ---- decks ----
