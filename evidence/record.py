@@ -6,11 +6,14 @@ import ast
 import inspect
 import textwrap
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
 
 
 class Record(BaseModel):
@@ -24,7 +27,7 @@ class Record(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    ) -> JsonSchemaValue:
         # Not pydantic's `use_attribute_docstrings`, which reads the source at every import.
         schema = handler(core_schema)
         fields = handler.resolve_ref_schema(schema).get("properties", {})
