@@ -69,19 +69,20 @@ def make_mode(
       noise: on the appearance of items; None for none.
     """
     return Mode(
-        appearance=_floats([(0.0,) * NUM_CHANNELS, food, poison]),
-        noise=None if noise is None else _floats(noise),
+        appearance=floats([(0.0,) * NUM_CHANNELS, food, poison]),
+        noise=None if noise is None else floats(noise),
         mortal=jax.device_put(np.array(mortal)),
         reward=Reward(
-            item=_floats([0.0, food_reward, poison_reward]),
-            step=_floats(step_reward),
-            death=_floats(death_reward),
-            shaping=_floats(shaping),
+            item=floats([0.0, food_reward, poison_reward]),
+            step=floats(step_reward),
+            death=floats(death_reward),
+            shaping=floats(shaping),
         ),
     )
 
 
-def _floats(numbers: ArrayLike) -> jax.Array:
+def floats(numbers: ArrayLike) -> jax.Array:
+    """Numbers of the host put on the device, where making them takes a program for each shape."""
     return jax.device_put(np.array(numbers, np.float32))
 
 
@@ -169,6 +170,6 @@ def is_distinct(mode: Mode) -> bool:
 def stack(modes: list[Mode]) -> Mode:
     """Modes as one pytree with a leading axis; all get noise (of 0) where one has it."""
     if any(mode.noise is not None for mode in modes):
-        modes = [m if m.noise is not None else replace(m, noise=_floats(0)) for m in modes]
+        modes = [m if m.noise is not None else replace(m, noise=floats(0)) for m in modes]
     # On the host: on the device each shape takes a program.
     return jax.tree.map(lambda *leaves: jax.device_put(np.stack(leaves)), *modes)

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from flax import struct
 from jax import lax
 
 from goodharts_jax import occupancy
 from goodharts_jax import world as physics
-from goodharts_jax.modes import NUM_CHANNELS, Mode, reward
+from goodharts_jax.modes import NUM_CHANNELS, Mode, floats, reward
 from goodharts_jax.networks import ActorCritic, policy
 from goodharts_jax.rewards import leaving
 from goodharts_jax.rollouts import Transition, collect, log_prob_of
@@ -100,9 +99,8 @@ def make_hyper(
     max_grad_norm: float = 0.5,
 ) -> Hyper:
     """Hyper-parameters from plain numbers."""
-    schedules = (num_updates, learning_rate, entropy_weight)
     numbers = (clip, value_clip, discount, gae_lambda, value_weight, max_grad_norm)
-    return Hyper(*(jax.device_put(np.array(x, np.float32)) for x in (*schedules, *numbers)))
+    return Hyper(*map(floats, (num_updates, learning_rate, entropy_weight, *numbers)))
 
 
 @struct.dataclass

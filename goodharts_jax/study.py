@@ -29,7 +29,6 @@ from goodharts_jax import (
     evaluation,
     phase,
     population,
-    ppo,
     replay,
     survival,
     thesis,
@@ -154,8 +153,7 @@ def _aside(study: Study) -> Iterator[Aside]:
         begun.wait()
         if given_up.is_set():
             raise CancelledError
-        start = partial(ppo.start, study.settings.plan, study.settings.world.build())
-        params = jax.eval_shape(lambda: start(jax.random.key(0)).params)
+        params = training.shapes(study.settings.plan, study.settings.world.build()).params
 
         def shapes(name: str) -> Any:
             runs = len(study.seeds(name))

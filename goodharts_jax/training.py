@@ -26,7 +26,7 @@ from goodharts_jax.checkpoints import Checkpoints
 from goodharts_jax.modes import NUM_CHANNELS, Mode
 from goodharts_jax.ppo import History, Hyper, Plan, TrainState
 from goodharts_jax.watch import Watch, unwatched, watch
-from goodharts_jax.world import World
+from goodharts_jax.world import World, make_world
 
 Observer = Callable[[int, History], None]
 """Told the number of the first update, and the history of it and those after it,
@@ -272,8 +272,7 @@ def memory_needed(plan: Plan, world: World, num_runs: int) -> int:
       world: the rules to learn under.
       num_runs: trained policies.
     """
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    state = jax.eval_shape(partial(ppo.start, plan), world, key)
+    state = shapes(plan, world)
     # Codes, and as float32 what the network makes of them at its widest, forward and backward.
     view = world.view_size**2
     widest = max([NUM_CHANNELS, *plan.network.features]) * view
@@ -282,6 +281,17 @@ def memory_needed(plan: Plan, world: World, num_runs: int) -> int:
     rollouts = at_one_time(num_runs) * plan.steps_per_update * transition
     # Twice, for a chunk's results stand beside what it started from while they are copied.
     return 2 * num_runs * nbytes(state) + rollouts
+
+
+def shapes(plan: Plan, world: World) -> TrainState:
+    """Shapes and types of what a run without remedies begins with."""
+    return _shapes(plan, world.size, world.view_radius)
+
+
+@cache  # tracing takes most of a second
+def _shapes(plan: Plan, size: int, view_radius: int) -> TrainState:
+    world = make_world(size, view_radius)
+    return jax.eval_shape(lambda: ppo.start(plan, world, jax.random.key(0)))
 
 
 def nbytes(tree: Any) -> int:
