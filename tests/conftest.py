@@ -52,9 +52,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is imported stays. Tracing makes many objects and little rubbish: looked through at the
-    usual pace, they take a twentieth of the suite's time.
-    """
+    """What is imported stays; tracing makes many objects and little rubbish: look less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
