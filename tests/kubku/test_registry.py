@@ -29,7 +29,7 @@ def settings(*overrides):
 
 
 def test_groups_of_learners_hold_everything_once():
-    """`compared` and `gpu` are `all`; what wants a GPU is in `gpu`, and what it takes can be timed."""
+    """`compared` and `gpu` are `all`; what wants a GPU is in `gpu`; all can be timed."""
     groups = "compared", "gpu", "all", "memories"
     of = {name: settings(f"learner={name}").learner.names for name in groups}
     assert sorted(of["compared"] + of["gpu"]) == sorted(of["all"]) == sorted(LEARNERS)
