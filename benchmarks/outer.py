@@ -4,7 +4,7 @@
 
 By default those that suit a CPU; of others the file keeps what it has. Successive halving
 (Jamieson & Talwalkar, 2016): all settings of a grid are tried with a quarter of the updates, the
-better half with half of them, and so on, in other families each time. Where the best lies at the
+best third, and two at least, with half of them, and so on, in other families each time. Where the best lies at the
 edge of the grid, that grows there, and only what is new is tried. Trials are judged as a study
 judges: by KU at the BKU that trials are matched at, means over the families so far, on validation
 samples under rules that no study draws. The winners stand in `kubku.outer`; a test compares.
@@ -72,7 +72,7 @@ def halved(settings: Sequence[Outer], trial: Trial) -> list[Outer]:
             seen[setting] += [row["score"] for row in rows]
         standing.sort(key=lambda setting: -float(np.mean(seen[setting])))
         if number < len(RUNGS) - 1:
-            cut = max(-(-len(standing) // 2), FINALISTS)
+            cut = max(-(-len(standing) // 3), FINALISTS)
             standing, fallen = standing[:cut], standing[cut:] + fallen
     return standing + fallen
 
