@@ -4,10 +4,11 @@
 
 By default those that suit a CPU; of others the file keeps what it has. Successive halving
 (Jamieson & Talwalkar, 2016): all settings of a grid are tried with a quarter of the updates, the
-best third, and two at least, with half of them, and so on, in other families each time. Where the best lies at the
-edge of the grid, that grows there, and only what is new is tried. Trials are judged as a study
-judges: by KU at the BKU that trials are matched at, means over the families so far, on validation
-samples under rules that no study draws. The winners stand in `kubku.outer`; a test compares.
+best third, and two at least, with half of them, and so on, in other families each time. Where the
+best lies at the edge of the grid, that grows there, and only what is new is tried. Trials are
+judged as a study judges: by KU at the BKU that trials are matched at, means over the families so
+far, on validation samples under rules that no study draws. The winners stand in `kubku.outer`; a
+test compares.
 """
 
 from __future__ import annotations

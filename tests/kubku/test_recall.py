@@ -304,8 +304,8 @@ def test_the_layer_is_fitted_by_least_squares(drawn):
 
 
 def test_shares_are_settled_by_hand():
-    """Strengths .9 and .7 beside doubt .8: by e^2, e^-2 and 1 in units of doubt."""
-    shares = recall.settled(jnp.array([0.9, 0.7]), 0.8)
+    """Strengths .82 and .78 beside doubt .8: by e^2, e^-2 and 1 in units of doubt."""
+    shares = recall.settled(jnp.array([0.82, 0.78]), 0.8)
     whole = 1 + np.exp(2) + np.exp(-2)
     np.testing.assert_allclose(shares, np.array([1, np.exp(2), np.exp(-2)]) / whole, rtol=1e-4)
 
