@@ -103,7 +103,9 @@ def _beyond(along: list[float], at: float, factor: float) -> list[float]:
     """The values of an axis, and one more where `at` is the first or the last of several."""
     if len(along) == 1 or at not in (along[0], along[-1]):
         return along
-    return [at / factor, *along] if at == along[0] else [*along, at * factor]
+    lower = at == along[0]
+    further = float(f"{at / factor if lower else at * factor:.6g}")
+    return [further, *along] if lower else [*along, further]
 
 
 def judged(name: str) -> Trial:
