@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubku.base_states import Outer
 
 OUTER = {
-    "mlp": Outer(2e-3, 0.9),
+    "mlp": Outer(2e-3, 0.3),
     "dictionary_mlp": Outer(4e-3),
     "fast_weights": Outer(4e-3),
     "rank_one": Outer(4e-3),
