@@ -14,7 +14,7 @@ OUTER = {
     "fast_weights": Outer(4e-3),
     "rank_one": Outer(4e-3),
     "hopfield": Outer(4e-3),
-    "holographic": Outer(4e-3),
+    "holographic": Outer(8e-3),
     # Not searched again since they want a GPU.
     "cnn": Outer(6e-3, 2.5),
     "gru": Outer(6e-3, 0.5),
