@@ -18,8 +18,9 @@ from benchmarks.timing import RESULTS
 GENERATED = ("family_relations", "syllogisms", "knights_knaves")
 SHIPPED = ("bbq", "stereoset", "logiqa")
 LEARNERS = (
-    *("mlp", "dictionary_mlp", "fast_weights", "hopfield", "grownet", "pair_counts", "dictionary"),
-    *("nearest_neighbour", "question_only", "forced_choice", "always_unknown"),
+    *("mlp", "dictionary_mlp", "fast_weights", "rank_one", "hopfield", "holographic", "grownet"),
+    *("pair_counts", "dictionary", "nearest_neighbour", "question_only", "forced_choice"),
+    "always_unknown",
 )
 SETTINGS = (
     "worlds=[skewed]",
