@@ -29,7 +29,7 @@ from kubku.base_states import Training
 from kubku.halo import QUERIES, Learner, Sample, Statement
 from kubku.learners import registry
 from kubku.learners.gradient import MLP, Transformer, adam, gradient_learner
-from kubku.tasks import FAMILIES, generate
+from kubku.tasks import FAMILIES, Family, generate
 
 STEPS = 8
 
@@ -244,10 +244,15 @@ def reset_to_base(name: str) -> dict[str, Any]:
     }
 
 
+def family_for(entry: registry.Entry) -> Family:
+    """The first that a learner can handle."""
+    return next(family for family in FAMILIES.values() if entry.can_handle(family))
+
+
 def as_studied(name: str) -> dict[str, Any]:
     """One learner on a family's samples, from its first base state."""
     entry = registry.LEARNERS[name]
-    family = FAMILIES["grids" if entry.spatial else "stories"]
+    family = family_for(entry)
     learner = registry.make(name, family, Training(updates=1, batch=1))
     state = learner.init(jax.random.key(0))
     n = 64 if "transformer" in name else 256 if entry.group in ("gradient", "replaying") else 2048

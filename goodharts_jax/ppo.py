@@ -99,8 +99,9 @@ def make_hyper(
     max_grad_norm: float = 0.5,
 ) -> Hyper:
     """Hyper-parameters from plain numbers."""
-    numbers = (clip, value_clip, discount, gae_lambda, value_weight, max_grad_norm)
-    return Hyper(*map(floats, (num_updates, learning_rate, entropy_weight, *numbers)))
+    schedules = map(floats, (learning_rate, entropy_weight))
+    rest = (clip, value_clip, discount, gae_lambda, value_weight, max_grad_norm)
+    return Hyper(floats(num_updates), *schedules, *map(floats, rest))
 
 
 @struct.dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import chex
@@ -99,9 +100,8 @@ def watch(
 
 def unwatched() -> Watch:
     """A watch of nothing: zeros in the shapes of a `watch`."""
-    halves = jnp.zeros(2)
-    items = jnp.zeros((2, NUM_KINDS))
-    return Watch(*[halves] * 7, items=items, kl=jnp.zeros(()))
+    halves = [jnp.zeros(2)] * (len(dataclasses.fields(Watch)) - 2)
+    return Watch(*halves, jnp.zeros((2, NUM_KINDS)), jnp.zeros(()))
 
 
 def _by_models(mode: Mode, rollout: Transition) -> tuple[jax.Array, jax.Array]:

@@ -188,6 +188,10 @@ def _of(stratum: Stratum) -> Part:
     return lambda samples: np.asarray(samples.stratum == int(stratum))
 
 
+FORCED = "_forced"
+"""What names of parts end in that are counted in the answers given with a threshold of 0."""
+
+
 class _Halo(NamedTuple):
     """How a kind of queries is measured.
 
@@ -213,7 +217,14 @@ _HALOS = {
         Kind.ENTAILED,
         ("entailed", "entailed_yes", "entailed_no"),
         _right,
-        {"one_fact": _of(Stratum.ONE_FACT), "several_facts": _of(Stratum.SEVERAL_FACTS)},
+        {
+            f"{part}{when}": _of(stratum)
+            for part, stratum in (
+                ("one_fact", Stratum.ONE_FACT),
+                ("several_facts", Stratum.SEVERAL_FACTS),
+            )
+            for when in ("", FORCED)
+        },
     ),
     "H": _Halo(
         HallucinationHalo,
@@ -252,9 +263,12 @@ def _parts(halo: _Halo, cells: Sequence[Found], tests: Sequence[Asked]) -> dict[
     """The share of answers that count among the queries of each part, of samples that have some."""
     found = {}
     for name, part in halo.parts.items():
+        given = "answers.forced" if name.endswith(FORCED) else "answers"
+        if any(given not in cell for cell in cells):
+            continue
         shares = []
         for cell, test in zip(cells, tests, strict=True):
-            answers = cell["answers"]
+            answers = cell[given]
             asked = test.first(len(answers))
             these = np.asarray((asked.samples.kind == halo.kind) & asked.samples.asked)
             these = these & part(asked.samples)

@@ -167,7 +167,7 @@ class BaseCache:
             *(self._settings.seed, *self._settings.seeds(cell.replicate)),
             *(budget.pretrain, budget.training.model_dump(), self._code),
             *(jax.__version__, optax.__version__),
-            entry.outer and entry.outer.within(cell.family),
+            entry.outer,
             self._source.digest(cell.family),
             target_digest(target) if target is not None else None,
         ]

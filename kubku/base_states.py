@@ -59,7 +59,7 @@ class Training(Settings):
     window: int = Field(default=100, gt=0, le=1_000_000)
 
 
-LEVEL, PATIENCE = 0.01, 3
+LEVEL, PATIENCE = 0.01, 8
 HELD_OUT = 256
 """Pretraining samples, at most, that no update sees and the loss is watched on."""
 
@@ -144,14 +144,6 @@ def prepared(bases: Bases, prepare: Make) -> dict[str, Make | None]:
     """The same base states, each made from what `prepare` makes of the first state."""
     return {
         name: dataclasses.replace(make, prepare=prepare) if isinstance(make, Maker) else prepare
-        for name, make in bases.items()
-    }
-
-
-def trained_as(bases: Bases, outer: Outer) -> dict[str, Make | None]:
-    """The same base states by the same programs, trained otherwise."""
-    return {
-        name: dataclasses.replace(make, outer=outer) if isinstance(make, Maker) else make
         for name, make in bases.items()
     }
 

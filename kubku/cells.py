@@ -55,8 +55,9 @@ class Found:
     Attributes:
       arrays: by name. Of the first world alone: `answers` and `before_answers`, i8[N, Q], an Answer
         after and before learning; `answers.B`, what is answered at a BKU of at most B on the
-        validation split, of which `answers` is one; `frontier.ku` and `frontier.bku`, f64[T], at
-        each threshold; neither of a language model, which gives no scores. `after.X` and
+        validation split, of which `answers` is one; `answers.forced`, with a threshold of 0;
+        `frontier.ku` and `frontier.bku`, f64[T], at each threshold; of a language model, which
+        gives no scores, `answers` alone. `after.X` and
         `before.X`, f32[N], the field X of `Scores`; `audit`, `carried`, `split_read` and
         `seconds_exposed`, f64[]. Of the first replicate: `steps.ku` and `steps.bku`,
         f32[len(STEPS), N]. Where there are pairs: `flips`, f64[P], `signed`, f64[those that have a

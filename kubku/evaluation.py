@@ -121,6 +121,7 @@ def _exposed(
     found = {"seconds_exposed": np.asarray(time.perf_counter() - start)}
     for most, point in tuned.points.items():
         found[f"answers.{most}"] = np.asarray(decide(exposed.after, point.threshold), np.int8)
+    found["answers.forced"] = np.asarray(decide(exposed.after, 0.0), np.int8)
     threshold = tuned.points[protocol.MATCHED].threshold
     found["answers"] = found[f"answers.{protocol.MATCHED}"]
     found["before_answers"] = np.asarray(decide(exposed.before, threshold), np.int8)

@@ -42,6 +42,11 @@ class EntailedHalo(Record):
     """Of those that one stated fact settles, share right; None where that isn't known."""
     several_facts: Measurement | None = None
     """Of those that several stated facts settle together, share right."""
+    one_fact_forced: Measurement | None = None
+    """Of those that one fact settles, share right with an abstention threshold of 0: what is known,
+    whether or not it can be told from what isn't; None of who gives no scores."""
+    several_facts_forced: Measurement | None = None
+    """The same of those that several facts settle together."""
 
 
 class HallucinationHalo(Record):

@@ -16,7 +16,7 @@ from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.cells import Cell
 from kubku.halo import Learner, Sizes
-from kubku.learners.registry import BATCH, KNOWN, make, trained_for
+from kubku.learners.registry import BATCH, KNOWN, make
 from kubku.samples import Source
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, Family
@@ -101,7 +101,7 @@ def _learners(
                 of = family.sizes, family.is_shown
                 if of not in shared or entry.of_family:
                     shared[of] = make(name, family, training, target=target)
-                made[name, family.name] = trained_for(name, shared[of], family)
+                made[name, family.name] = shared[of]
     return made
 
 
@@ -139,8 +139,7 @@ def keep_settings(plan: Plan) -> None:
     target = settings.learner.target
     for name in settings.learner.names:
         if outer := KNOWN[name].outer:
-            for family in plan.source.families:
-                own[f"outer.{name}.{family}"] = list(outer.within(family))
+            own[f"outer.{name}"] = list(outer)
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
     for family in plan.source.families:

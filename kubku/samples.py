@@ -103,7 +103,7 @@ class Source:
 
     def _keys(self, generator_seed: int) -> tuple[jax.Array, jax.Array]:
         """Keys of a generator seed: of the samples that are asked about, of the rules."""
-        key = jax.random.key(self._settings.seed + 1000 * generator_seed)
+        key = jax.random.key(seed_of_draws(self._settings.seed, generator_seed))
         return key, jax.random.fold_in(key, 8)  # no split's number, see `generate`
 
     def digest(self, family: str) -> str | None:
@@ -134,6 +134,13 @@ class Source:
         *_, key = keys(base_seed)
         rules, skew = self._rules(family, generator_seed), WORLDS[world]
         return generate(self.families[family], key, size, "pretrain", skew=skew, rules=rules)
+
+
+def seed_of_draws(seed: int, generator_seed: int) -> int:
+    """The seed of a replicate's rules and samples, from the study's. Studies share some where
+    theirs differ by a small multiple of 1,000.
+    """
+    return seed + 1000 * generator_seed
 
 
 def _drawn(family: Family, rules: Rules, budget: Budget, key: jax.Array) -> Splits:

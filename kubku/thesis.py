@@ -21,6 +21,19 @@ from kubku.results import Comparison
 CHANGE = (-2.0, 2.0)
 
 
+class Pilot(Settings):
+    """A run before, by whose spread replicates were planned.
+
+    Attributes:
+      seed, replicates: its own.
+      spread: by family, the largest standard deviation of a paired difference of KU.
+    """
+
+    seed: int
+    replicates: int
+    spread: Mapping[str, float]
+
+
 class Thesis(Settings):
     """`conf/thesis/kubku.yaml`; see there for what its words mean."""
 
@@ -36,8 +49,15 @@ class Thesis(Settings):
     worth: float = Field(gt=0)
     power: float
     replicates: int
+    pilot: Pilot
     seed: int
     budget: str
+
+    def needed(self, spread: float) -> int:
+        """Replicates that find a difference of `worth` with the wanted power, given the standard
+        deviation of paired differences: at half the level, for intervals have two sides.
+        """
+        return stats.pairs_needed(self.worth / spread, power=self.power, alpha=self.level / 2)
 
 
 def declared() -> Thesis:
@@ -124,7 +144,7 @@ def _comparison(
         kept=_keeps(thesis, bku),
         kept_by_opponent=_keeps(thesis, their_bku),
         opponent_learnt=other.has_learnt,
-        needed=_needed(thesis, spread),
+        needed=thesis.needed(spread) if spread else None,
         p_dominates=greater,
         p_dominated=less,
         p_dominates_alone=greater,
@@ -166,12 +186,6 @@ def _keeps(thesis: Thesis, bku: np.ndarray) -> bool:
     """Whether the limit was kept on the test split, too, but for `slack`."""
     realised = stats.t_interval(bku, "replicate", bounds=(0.0, 2.0))
     return state_of(realised, below=thesis.bku + thesis.slack) == "met"
-
-
-def _needed(thesis: Thesis, spread: float | None) -> int | None:
-    if not spread:
-        return None
-    return stats.pairs_needed(thesis.worth / spread, power=thesis.power, alpha=thesis.level / 2)
 
 
 def _wins(thesis: Thesis, one: Comparison, p: float | None) -> bool:

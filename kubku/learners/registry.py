@@ -47,7 +47,7 @@ from kubku.learners.holographic import holographic
 from kubku.learners.hopfield import hopfield
 from kubku.learners.patterns import by_nearest_pattern
 from kubku.learners.rank_one import rank_one
-from kubku.outer import OUTER, Searched
+from kubku.outer import OUTER
 from kubku.tasks import Family
 
 Group = Literal[
@@ -96,7 +96,7 @@ class Entry:
 
     group: Group
     make: Make | None
-    outer: Searched | None = None
+    outer: Outer | None = None
     milliseconds: float = 0.0
     spatial: bool = False
     shown: bool = False
@@ -214,9 +214,9 @@ def _cnn(family: Family) -> nn.Module:
     return CNN(FRAME, 1) if family.is_shown else CNN(family.canvas, VALUES)
 
 
-def _memory(make: Make) -> Entry:
-    """A memory, read by the network that reads the dictionary."""
-    return Entry("memory", make, OUTER["dictionary_mlp"], usual=True)
+def _memory(name: str, make: Make) -> Entry:
+    """A memory, read by a network like the one that reads the dictionary."""
+    return Entry("memory", make, OUTER[name], usual=True)
 
 
 def _control(make: Callable[[], Learner]) -> Entry:
@@ -252,10 +252,10 @@ LEARNERS = {
     "transformer_context": Entry(
         "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0
     ),
-    "fast_weights": _memory(_recalling(fast_weights)),
-    "rank_one": _memory(_rank_one),
-    "hopfield": _memory(_recalling(hopfield)),
-    "holographic": _memory(_recalling(holographic)),
+    "fast_weights": _memory("fast_weights", _recalling(fast_weights)),
+    "rank_one": _memory("rank_one", _rank_one),
+    "hopfield": _memory("hopfield", _recalling(hopfield)),
+    "holographic": _memory("holographic", _recalling(holographic)),
     "grownet": Entry("grownet", _grownet(), grows=True, usual=True),
     "grownet_lookup": Entry("grownet", _plain(grownet_lookup), told=True, usual=True),
     # Slots answer with the count of their hits.
@@ -342,14 +342,4 @@ def make(
         }
         lacking = ", ".join(need for need, lacks in needs.items() if lacks)
         raise ValueError(f"{name} needs a family {lacking}; {family.name} is none")
-    if outer is None and entry.outer is not None:
-        outer = entry.outer.within(family.name)
-    return entry.make(family, training, outer)
-
-
-def trained_for(name: str, learner: Learner, family: Family) -> Learner:
-    """A learner as its base states are trained in another family, by the same programs."""
-    outer = KNOWN[name].outer
-    if outer is None or not outer.best:
-        return learner
-    return learner._replace(bases=base_states.trained_as(learner.bases, outer.within(family.name)))
+    return entry.make(family, training, outer or entry.outer)

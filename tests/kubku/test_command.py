@@ -270,5 +270,5 @@ def test_everything_at_smoke(command, tmp_path):
     command("learner=all", f"hydra.run.dir={tmp_path / 'out'}", folder=tmp_path)
     found = json.loads((tmp_path / "out/results.json").read_text())
     jsonschema.validate(found, Results.model_json_schema())
-    assert set(found["families"]) == {"stories", "series", "grids"}
+    assert set(found["families"]) == {"stories", "series", "grids", "frames"}
     assert found["warnings"] == []

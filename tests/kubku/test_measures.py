@@ -146,11 +146,20 @@ def test_shares_apart_are_of_the_questions_asked_by_hand():
         asked=np.ones((3, 4), bool),
         gold=np.array([[2, 2, 0, 2], [2, 0, 2, 2], [2, 2, 2, 2]]),
     )
-    # The first two rows.
-    cell = found_in({"answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8)})
+    # The first two rows. Forced, the second sample's NO is NO, and the first's as well.
+    given = {
+        "answers": np.array([[2, 2, 1, 2], [2, 2, 2, 2]], np.int8),
+        "answers.forced": np.array([[0, 2, 0, 2], [2, 0, 2, 2]], np.int8),
+    }
+    cell = found_in(given)
     found = arms._parts(arms._HALOS["E"], [cell, cell], [frontier.Asked(0, samples)] * 2)
     # One fact: first sample half of two, second half of two. Several: the one there is.
     assert (found["one_fact"].value, found["several_facts"].value) == (0.5, 1.0)
+    assert found["one_fact_forced"].value == 1.0
+    assert found["several_facts_forced"].value == 0.0
+    unscored = found_in({"answers": given["answers"]})  # as a language model's
+    found = arms._parts(arms._HALOS["E"], [unscored, cell], [frontier.Asked(0, samples)] * 2)
+    assert "one_fact_forced" not in found and "one_fact" in found
 
 
 def test_retention_is_about_the_sample_learnt_a_lag_ago():

@@ -1,6 +1,7 @@
 """Reset to base against a slow loop, streams, tuning, the audit, base states, controls."""
 
 import ast
+import dataclasses
 from pathlib import Path
 from typing import NamedTuple
 
@@ -547,18 +548,18 @@ def _learner_with_loss(loss):
 @pytest.mark.parametrize(
     ("loss", "updates", "level"),
     [
-        # Nothing to learn: the first window sets the least loss, three more don't better it, and a
-        # third of 40 updates as the rate falls.
-        (lambda w: 1.0 + 0.0 * w, 53, True),
-        # It falls by more than 1% a window to the end: 100 updates less a quarter, in windows of
-        # 10, are 70, and a third again.
-        (lambda w: jnp.abs(w), 93, False),
+        # Nothing to learn: the first window sets the least loss, eight more don't better it, and a
+        # third of 90 updates as the rate falls.
+        (lambda w: 1.0 + 0.0 * w, 120, True),
+        # It falls by more than 1% a window to the end: 200 updates less a quarter, and a third
+        # again.
+        (lambda w: jnp.abs(w), 200, False),
     ],
 )
 def test_training_ends_when_the_loss_levels(samples, loss, updates, level):
-    training = Training(updates=100, batch=4, window=10)
+    training = Training(updates=200, batch=4, window=10)
     learner = _learner_with_loss(loss)
-    make = base_states.of(learner, training, Outer(0.05))["meta"]
+    make = base_states.of(learner, training, Outer(0.02))["meta"]
     state = learner.init(jax.random.key(0))
     assert base_states.how_trained(state) == (None, None)
     made = make(state, jax.tree.map(jnp.asarray, samples), jax.random.key(1))
@@ -572,13 +573,13 @@ def test_training_ends_when_the_loss_levels(samples, loss, updates, level):
 def test_training_stops_for_each_replicate_by_itself(samples):
     """One whose loss levels at once and one whose loss falls, trained by one program."""
     learner = _learner_with_loss(lambda w: jnp.where(w > 10, 5.0, 1.0 + jnp.abs(w)))
-    make = base_states.of(learner, Training(updates=100, batch=4, window=10), Outer(0.05))["meta"]
+    make = base_states.of(learner, Training(updates=200, batch=4, window=10), Outer(0.02))["meta"]
     states = _Point(
         jnp.array([20.0, 4.0]), jax.tree.map(lambda x: jnp.stack([x] * 2), _Point(0)[1])
     )
     told = jax.tree.map(jnp.asarray, samples)
     made = jax.vmap(make, in_axes=(0, None, None))(states, told, jax.random.key(1))
-    assert made.trained.updates.tolist() == [53, 93]
+    assert made.trained.updates.tolist() == [120, 200]
     assert made.trained.level.tolist() == [True, False]
 
 
@@ -609,8 +610,7 @@ def test_other_rates_need_no_other_program(samples):
     """One program of a learner is trained by any outer setting; each is another base state."""
     learner = gradient_learner(MLP(8), features, 4)
     bases = base_states.of(learner, TRAINING, OUTER)
-    other = base_states.trained_as(bases, Outer(0.5))
-    assert other["random"] is None and other["marginal"].run is bases["marginal"].run
+    other = {"marginal": dataclasses.replace(bases["marginal"], outer=Outer(0.5))}
     told = jax.tree.map(jnp.asarray, samples)
     start, key = learner.init(jax.random.key(0)), jax.random.key(1)
     a, b = (of["marginal"](start, told, key).params for of in (bases, other))

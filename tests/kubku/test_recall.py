@@ -93,6 +93,10 @@ def test_every_memory_recalls_what_a_sample_states(drawn):
         right = np.asarray(protocol.decide(exposed.after, 0.7)) == test.gold
         assert right[test.kind == Kind.LITERAL].mean() >= 0.99, name
         assert right[stated & (test.gold == Answer.UNKNOWN)].mean() >= 0.95, name
+        # Nor held back: what was stated is said with all the confidence that there is, as a
+        # dictionary says it, so that no threshold which something else needs costs it.
+        sure = np.take_along_axis(exposed.after, test.gold[..., None], -1)[..., 0]
+        assert (sure[test.kind == Kind.LITERAL] > 1 - 1e-4).mean() >= 0.99, name
 
 
 # --- fast weights
@@ -222,7 +226,7 @@ def test_a_hologram_of_one_fact_has_no_noise():
     learner = holographic(dimensions=64)
     state = learner.learn(learner.init(jax.random.key(0)), sample_of((3, 4, 1)))
     scores = learner.answer(state, asked(3, 4, 1))
-    # exp(20) against exp(20 doubt) of knowing nothing; seven other values are noise
+    # exp(100) against exp(100 doubt) of knowing nothing; seven other values are noise
     assert float(scores[Answer.YES]) > 0.99
 
 
@@ -300,8 +304,8 @@ def test_the_layer_is_fitted_by_least_squares(drawn):
 
 
 def test_shares_are_settled_by_hand():
-    """Strengths .9 and .7 beside doubt .8: by e^2, e^-2 and 1 in units of doubt."""
-    shares = recall.settled(jnp.array([0.9, 0.7]), 0.8)
+    """Strengths .82 and .78 beside doubt .8: by e^2, e^-2 and 1 in units of doubt."""
+    shares = recall.settled(jnp.array([0.82, 0.78]), 0.8)
     whole = 1 + np.exp(2) + np.exp(-2)
     np.testing.assert_allclose(shares, np.array([1, np.exp(2), np.exp(-2)]) / whole, rtol=1e-4)
 

@@ -20,8 +20,8 @@ def test_kept_results_are_read_and_judged_as_they_say(name):
     found = evidence.load(KEPT / name)
     assert isinstance(found, Results) and found.thesis is not None
     declared = thesis.declared()
-    if found.thesis.statement != declared.statement:
-        pytest.skip("another thesis was judged when this was made")
+    if (found.thesis.statement, *found.manifest.seeds) != (declared.statement, declared.seed):
+        pytest.skip("another thesis was judged when this was made, or this was its pilot")
     assert assessment.ruling(declared, found.comparisons, found.families) == found.thesis
 
 

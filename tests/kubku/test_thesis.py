@@ -5,10 +5,10 @@ import pytest
 
 from evidence import stats
 from evidence.measurement import Measurement
-from kubku import protocol
+from kubku import protocol, samples
 from kubku.frontier import Outcome
 from kubku.settings import Experiment
-from kubku.thesis import Standing, Thesis, answer, compare, declared, judge
+from kubku.thesis import Pilot, Standing, Thesis, answer, compare, declared, judge
 
 THESIS = Thesis(
     statement="it is better",
@@ -23,6 +23,7 @@ THESIS = Thesis(
     worth=0.1,
     power=0.8,
     replicates=3,
+    pilot=Pilot(seed=1, replicates=2, spread={"x": 0.1, "y": 0.1}),
     seed=0,
     budget="standard",
 )
@@ -237,6 +238,26 @@ def test_replicates_needed_are_told_from_the_spread():
     of["a"] = Standing({0.2: apart, 0.4: apart}, LEARNT)
     (found,) = compare(THESIS, {"x": of})
     assert found.needed == stats.pairs_needed(1.0, alpha=0.025) == 10
+
+
+def test_replicates_are_planned_from_a_pilot_on_other_seeds():
+    """What the file says in words, from its own numbers; nothing of the pilot is drawn again."""
+    thesis, pilot = declared(), declared().pilot
+    needed = {family: thesis.needed(spread) for family, spread in pilot.spread.items()}
+    assert {*needed} == {*thesis.families}
+    assert needed.pop("frames") == 51
+    assert max(needed.values()) == 11 == thesis.replicates
+    new, old = (drawn_from(of.seed, of.replicates) for of in (thesis, pilot))
+    assert not new & old
+
+
+def drawn_from(seed, replicates):
+    """Seeds of base states, and of rules and samples."""
+    return {
+        of
+        for number in range(replicates)
+        for of in (seed + number, samples.seed_of_draws(seed, number))
+    }
 
 
 def test_the_thesis_names_what_there_is():
