@@ -21,7 +21,7 @@ from rich.table import Table
 
 import evidence
 from evidence import Measurement, Results
-from evidence.pages import UNDEFINED, number
+from evidence.pages import UNDEFINED, counted, number
 from evidence.runtime import sweeps
 from evidence.runtime.errors import errors_in_a_line
 from evidence.runtime.hints import leaves
@@ -222,7 +222,7 @@ def _show_sweep(folder: Path, below: sweeps.Jobs, console: Console, *, every: bo
             return _show(folder, console, every=every)
     if every or len(parts) == 2:
         return _compare(parts, console, every=every)
-    table = Table("job", "verdict", title=f"{len(parts)} jobs")
+    table = Table("job", "verdict", title=counted(len(parts), "job"))
     for name, part in parts.items():
         table.add_row(name, str(part.thesis.verdict or "none given") if part.thesis else UNDEFINED)
     _print_some(table, console, _LINES)
