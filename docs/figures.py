@@ -42,7 +42,8 @@ def main() -> None:
     shown = {name: results.goodhart_curves[name] for name in _SHOWN}
     drawn = goodharts_jax.figures.draw(results.model_copy(update={"goodhart_curves": shown}))
     _keep("goodhart_two_curves", drawn["goodhart_curves"])
-    axes = json.loads((RESULTS / "growth.json").read_text("utf-8"))["results"]["axes"]
+    grown = RESULTS / "growth.json"
+    axes = json.loads(grown.read_text("utf-8"))["results"]["axes"] if grown.exists() else []
     for wing in sorted({axis["wing"] for axis in axes}):
         _keep(f"growth_{wing}", growth([axis for axis in axes if axis["wing"] == wing]))
 

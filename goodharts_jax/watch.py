@@ -100,8 +100,9 @@ def watch(
 
 def unwatched() -> Watch:
     """A watch of nothing: zeros in the shapes of a `watch`."""
-    halves = [jnp.zeros(2)] * (len(dataclasses.fields(Watch)) - 2)
-    return Watch(*halves, jnp.zeros((2, NUM_KINDS)), jnp.zeros(()))
+    shapes = {"items": (2, NUM_KINDS), "kl": ()}
+    fields = (field.name for field in dataclasses.fields(Watch))
+    return Watch(**{name: jnp.zeros(shapes.get(name, 2)) for name in fields})
 
 
 def _by_models(mode: Mode, rollout: Transition) -> tuple[jax.Array, jax.Array]:
