@@ -133,7 +133,7 @@ def _tell_work(plan: Plan, console: Console) -> None:
     drawn = plan.settings.budget.test
     console.print(
         f"{counted(len(plan.cells), 'cell')} of up to {drawn:,} samples, {kept} of them kept; how "
-        "long the others take is told when a tenth is done",
+        "long the others take is told at a tenth, a quarter, half and three quarters of them",
         style="dim",
         highlight=False,
     )
@@ -199,12 +199,13 @@ def _work(jobs: Iterable[_Job], console: Console) -> None:
         task = bar.add_task("kubku", total=len(waiting))
 
         start, done = time.perf_counter(), count(1)
+        told = {-(-len(waiting) * percent // 100) for percent in (10, 25, 50, 75)}
 
         def work(job: _Job) -> None:
             bar.update(task, description=" ".join(job.of))
             job.do()
             bar.advance(task)
-            if (number := next(done)) == -(-len(waiting) // 10):
+            if (number := next(done)) in told:
                 more = (time.perf_counter() - start) * (len(waiting) / number - 1)
                 console.print(f"about {spoken(more)} more", style="dim", highlight=False)
 
