@@ -147,10 +147,10 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_learner_is_exposed_as_by_a_loop(kind, samples):
     """One sample, one query at a time, in no chunk; and so are streams of length one."""
-    learner, six = KINDS[kind](), jax.device_get(few(samples))
-    state = jax.jit(learner.init)(jax.random.key(0))
+    learner, six = KINDS[kind](), few(samples)
+    state = learner.init(jax.random.key(0))
     learn, answer = jax.jit(learner.learn), jax.jit(learner.answer)
-    exposed = jax.device_get(protocol.reset_to_base(learner, state, six))
+    exposed = protocol.reset_to_base(learner, state, six)
     streamed = protocol.stream(learner, state, jax.tree.map(lambda leaf: leaf[:, None], six))
     streamed = jax.tree.map(lambda leaf: leaf[:, 0], jax.device_get(streamed))
     for i in range(N):
