@@ -58,7 +58,7 @@ def ground(tmp_path_factory):
             "train_steps": 32 * 32 * 24,
             "evaluation_worlds": 128,
             "steps_per_world": 64,
-            "reward_model_steps": 200,
+            "reward_model_steps": 150,
         },
         "study": {
             "kind": "learnt_proxy",
