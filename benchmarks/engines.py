@@ -29,7 +29,7 @@ from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.oracle import Oracle
 
 SIZES = (2_000, 100_000)
-ROUNDS = ((1.0, 25), (20.0, 5))
+ROUNDS = ((1.0, 25), (20.0, 6))
 """How often an engine is asked whose batch takes at most so many seconds; a slower one, once."""
 LEAST_S = 0.2
 """Of asking one engine the same in a round."""
@@ -228,13 +228,14 @@ def rounds_of(seconds: float) -> int:
     return next((rounds for most, rounds in ROUNDS if seconds <= most), 1)
 
 
-def median_with_interval(values: list[float]) -> dict[str, float]:
+def median_with_interval(values: list[float]) -> dict[str, float | None]:
     """The median, and the least and the most of its 95% interval: the ranks within which a median
-    lies whatever the distribution (of 25 values the 8th to the 18th, of 5 all of them).
+    lies whatever the distribution (of 25 values the 8th to the 18th, of 6 all of them). Fewer than
+    6 have none: all of 5 hold the median with 94% only.
     """
-    cut = max(0, int(binom.ppf(0.025, len(values), 0.5)) - 1)
-    ordered = sorted(values)
-    return {"median": _median(values), "least": ordered[cut], "most": ordered[-1 - cut]}
+    below, ordered = int(binom.ppf(0.025, len(values), 0.5)), sorted(values)
+    least, most = (ordered[below - 1], ordered[-below]) if below else (None, None)
+    return {"median": _median(values), "least": least, "most": most}
 
 
 def _median(values: Any) -> float:

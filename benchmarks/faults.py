@@ -27,6 +27,10 @@ NOTE = (
 )
 
 
+ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""How pytest ends where all was tried; at last nothing is left to be collected."""
+
+
 class Kept:
     """For pytest: keeps what each test comes to, and leaves out those of which that is kept.
 
@@ -76,8 +80,10 @@ def main(*arguments: str) -> None:
     kept = Kept(path)
     ended = pytest.main([str(ROOT / "tests/faults"), "-p", "no:xdist", *arguments], plugins=[kept])
     if ended == pytest.ExitCode.INTERRUPTED:
-        sys.exit(f"interrupted; the same command goes on, and {path} holds what has ended")
-    timing.save("faults", {"arguments": arguments, **outcome(kept.records())}, NOTE)
+        sys.exit(f"interrupted; at a commit the same command goes on; {path} holds what has ended")
+    if ended not in ENDED or not (records := kept.records()):
+        sys.exit(f"nothing is kept: pytest ended with {ended!r}")
+    timing.save("faults", {"arguments": arguments, **outcome(records)}, NOTE)
 
 
 def outcome(records: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -103,8 +103,8 @@ class BaseStateResults(Record):
     what came before can't matter. The largest of all replicates; None for a language model."""
     split_read: Number = None
     """How many more answers move, as a share, when entities get codes of the pretraining split than
-    when they get others of their own: 0 is right; more is 3 standard errors from it at least. The
-    largest of all replicates; None for a language model."""
+    when they get others of their own: 0 is right; more is `audits.SURE` standard errors from it at
+    least. The largest of all replicates; None for a language model."""
     tuned: tuple[Tuned, ...]
     """One a replicate."""
     samples: int

@@ -129,9 +129,25 @@ def test_what_faults_came_to_is_kept_and_gone_on_with(tmp_path, monkeypatch):
     assert Path("counted").read_text() == "x"
 
 
+@pytest.mark.parametrize("ended", [pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.OK])
+def test_faults_that_were_not_tried_take_no_kept_result_away(tmp_path, monkeypatch, ended):
+    """An argument that pytest doesn't know, or none of the tests chosen."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr(faults, "ROOT", tmp_path)
+    monkeypatch.setattr(faults.pytest, "main", lambda *_, **__: ended)
+    monkeypatch.setattr(faults.timing, "save", lambda *_: pytest.fail("kept"))
+    with pytest.raises(SystemExit, match="nothing is kept"):
+        faults.main("--nothing-such")
+
+
 def test_the_interval_of_a_median_is_between_ranks():
-    """P(Bin(25, 1/2) <= 7) = 0.022, and <= 8 0.054; of five values none may be left out."""
+    """P(Bin(25, 1/2) <= 7) = 0.022, and <= 8 0.054; of six values none may be left out, for 2 / 2^6
+    is 0.03, and five are too few, for 2 / 2^5 is 0.06.
+    """
     found = engines.median_with_interval([float(x) for x in range(25, 0, -1)])
     assert found == {"median": 13, "least": 8, "most": 18}
-    assert engines.median_with_interval([3.0, 1, 2, 5, 4]) == {"median": 3, "least": 1, "most": 5}
-    assert [engines.rounds_of(seconds) for seconds in (0.2, 4, 21)] == [25, 5, 1]
+    few = engines.median_with_interval([3.0, 1, 2, 5, 4, 6])
+    assert few == {"median": 3.5, "least": 1, "most": 6}
+    few = engines.median_with_interval([3.0, 1, 2, 5, 4])
+    assert few == {"median": 3, "least": None, "most": None}
+    assert [engines.rounds_of(seconds) for seconds in (0.2, 4, 21)] == [25, 6, 1]

@@ -246,10 +246,11 @@ class Lifted:
 
     def _program(self, shared: Any, runs: tuple[Any, ...]) -> tuple[Any, Any]:
         mesh = _mesh_of(runs)
-        if mesh not in self._programs:
-            self._programs[mesh] = self._build(mesh, len(runs))
+        program = self._programs.get(mesh)
+        if program is None:  # of several threads that find none, all take the one that was first
+            program = self._programs.setdefault(mesh, self._build(mesh, len(runs)))
         everywhere = NamedSharding(mesh, PartitionSpec())
-        return self._programs[mesh], jax.tree.map(lambda leaf: _put(leaf, everywhere), shared)
+        return program, jax.tree.map(lambda leaf: _put(leaf, everywhere), shared)
 
     def _build(self, mesh: Mesh, arity: int) -> Any:
         def local(shared: Any, *runs: Any) -> Any:

@@ -249,13 +249,18 @@ def _noncentrality(t: float, df: float, probability: float) -> float:
     """The noncentrality at which a noncentral t lies below `t` with this probability."""
     if t < 0:
         return -_noncentrality(-t, df, 1 - probability)
-    # sqrt(V / df), V chi-squared, lies between these but for one time in 10^12.
-    ends = np.sqrt(2 * scipy.special.gammaincinv(df / 2, [1e-12, 1 - 1e-12]) / df)
+    ends = _ends(df)
 
     def excess(noncentrality: float) -> float:
         return _noncentral_t_cdf(t, df, noncentrality, ends) - probability
 
     return float(scipy.optimize.brentq(excess, -10.0, t * ends[1] + 10))
+
+
+def _ends(df: float) -> Array:
+    """sqrt(V / df), V chi-squared, lies between these but for two times in 10^12. float64[2]."""
+    ends: Array = np.sqrt(2 * scipy.special.gammaincinv(df / 2, [1e-12, 1 - 1e-12]) / df)
+    return ends
 
 
 def _noncentral_t_cdf(t: float, df: float, noncentrality: float, ends: Array) -> float:

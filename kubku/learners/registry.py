@@ -66,7 +66,7 @@ Make = Callable[[Family, Training, Outer | None], Learner]
 BATCH = 16
 """Samples of an update for which `Entry.milliseconds` was measured."""
 WANTS_GPU = 8.0
-"""Milliseconds of an update beyond which ten replicates take a CPU hours."""
+"""Milliseconds of an update beyond which the replicates of a study take a CPU hours."""
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def test_stages_one_by_one_give_the_same_as_all_at_once(finished, tmp_path):
     assert (tmp_path / "lm_eval" / "epistemic_countries.yaml").exists()
 
 
+@pytest.mark.processes
 def test_a_killed_run_goes_on_in_its_folder(finished, tmp_path):
     arguments = [*SMALL, f"hydra.run.dir={tmp_path}"]
     process = subprocess.Popen(

@@ -99,6 +99,7 @@ evaluate(Slow(), "slow", handmade_deck(), {path!r}, {run!r})
 """
 
 
+@pytest.mark.processes
 def test_a_killed_run_goes_on_where_it_was(deck, tmp_path, scripted):
     path = tmp_path / "slow.jsonl"
     code = KILLED.format(tests=str(Path(__file__).parent), path=str(path), run=RUN)

@@ -1,6 +1,12 @@
 """Jobs side by side, one a thread."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
 import pytest
+
+from evidence.runtime.devices import Lifted, over_runs, shard
 
 JOBS = """
 import threading, jax, numpy as np
@@ -76,3 +82,18 @@ print(len(done) < 10)
         2,
     )
     assert lines == ["job 1", "True"]
+
+
+def test_threads_that_want_a_program_at_one_time_share_it(monkeypatch):
+    """Both find none and build one: the second's is left, or its compilation would be lost."""
+    both, build = Barrier(2), Lifted._build
+
+    def slowly(self, mesh, arity):
+        both.wait(timeout=60)
+        return build(self, mesh, arity)
+
+    monkeypatch.setattr(Lifted, "_build", slowly)
+    lifted, runs = over_runs(lambda shared, run: shared * run), shard(np.arange(2.0))
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(lambda _: lifted._program(2.0, (runs,))[0], range(2))
+    assert first is second

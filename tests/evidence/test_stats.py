@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evidence import lifetimes, stats
 from evidence.measurement import Measurement
+from evidence.stats import comparisons
 
 RNG = np.random.default_rng(7)
 
@@ -289,6 +290,28 @@ def test_effect_sizes_by_hand():
     close(far, 1e5, *(1e5 * np.sqrt(chi / 4)), tolerance=1e-3 * 1e5)
     swapped = stats.cohens_d(b, a, "run")
     close(swapped, -d.value, -d.high, -d.low, 1e-6)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999])
+def test_quantiles_are_those_of_scipys_distributions(confidence):
+    """Student's t in the interval of a mean, and the normal one in that of a share of 1, where
+    Wilson's lower end is 1 / (1 + z^2 / n).
+    """
+    at = (1 + confidence) / 2
+    for n in (2, 3, 5, 30, 1000):
+        data = np.arange(n, dtype=float)
+        measured = stats.t_interval(data, "run", confidence=confidence)
+        t = (measured.high - measured.value) / (data.std(ddof=1) / math.sqrt(n))
+        assert t == pytest.approx(scipy.stats.t.ppf(at, n - 1), rel=1e-12)
+        low = stats.wilson(n, n, "card", confidence=confidence).low
+        z = scipy.stats.norm.ppf(at)
+        assert low == pytest.approx(1 / (1 + z**2 / n), rel=1e-12)
+
+
+@pytest.mark.parametrize("df", [1, 2, 4, 18, 200.5])
+def test_quantiles_of_a_standard_deviation_are_those_of_chi_squared(df):
+    by_chi_squared = np.sqrt(scipy.stats.chi2.ppf([1e-12, 1 - 1e-12], df) / df)
+    np.testing.assert_allclose(comparisons._ends(df), by_chi_squared, rtol=1e-12)
 
 
 def test_effect_labels():

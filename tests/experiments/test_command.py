@@ -243,6 +243,7 @@ def test_a_run_that_ends_well_keeps_its_folder_and_resuming_makes_no_other(small
     assert small.left == before
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("act", ["sleep", "keep_and_sleep"])
 def test_ctrl_c_is_a_line_that_says_how_to_go_on(small, act):
     process = small.start(f"act={act}", "hydra.run.dir=out")
@@ -272,6 +273,7 @@ def interrupted(code):
     return done.stderr
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["goodhart", "kubku", "epistemic", "results"])
 def test_ctrl_c_while_modules_are_imported_is_a_line(name, tmp_path):
     """The first import of the command sends it, as early as that."""
@@ -290,6 +292,7 @@ def test_a_python_without_the_packages_is_told_where_they_are():
     assert done.stderr.startswith("omegaconf is not installed here") and ".venv" in done.stderr
 
 
+@pytest.mark.processes
 def test_ctrl_c_is_heard_where_python_ignores_exceptions(tmp_path):
     """JAX has a callback of the garbage collector, which runs at any time."""
     code = (
@@ -313,6 +316,7 @@ def test_a_sweep_goes_on_past_a_bad_job(small):
     assert not any("act=value" in path for path in small.left)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_jobs_run_side_by_side(small, launcher):
     """In processes of their own, by the plug-ins of the extra `launchers`."""
@@ -330,6 +334,7 @@ def test_a_sweep_of_bad_jobs_leaves_nothing(small):
     assert small.left == []
 
 
+@pytest.mark.processes
 def test_an_interrupted_sweep_goes_on_in_its_folder(small):
     process = small.start("--multirun", "act=keep_and_sleep", "size=1,2", "hydra.sweep.dir=sweep")
     while process.stdout.readline() != "asleep\n":

@@ -52,13 +52,13 @@ def ground(tmp_path_factory):
         "world": usual["world"]
         | {"size": 24, "view_radius": 2, "food": [40, 40], "poison": [40, 40]},
         "network": {"features": [], "hidden": [16]},
-        "ppo": usual["ppo"] | {"num_worlds": 64, "rollout_length": 32, "episode_length": 64},
+        "ppo": usual["ppo"] | {"num_worlds": 32, "rollout_length": 32, "episode_length": 64},
         "budget": usual["budget"]
         | {
-            "train_steps": 64 * 32 * 24,
+            "train_steps": 32 * 32 * 24,
             "evaluation_worlds": 128,
-            "steps_per_world": 128,
-            "reward_model_steps": 300,
+            "steps_per_world": 64,
+            "reward_model_steps": 150,
         },
         "study": {
             "kind": "learnt_proxy",

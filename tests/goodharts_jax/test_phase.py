@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import hydra
@@ -144,18 +145,18 @@ def test_looks_and_rewards_exchanged_give_the_mirrored_outcome(monkeypatch):
     paid = cell.reward.replace(item=cell.reward.item[KINDS])
     mirror = cell.replace(appearance=cell.appearance[KINDS], reward=paid)
 
-    def history(mode):
-        _, found = jax.jit(ppo.train, static_argnums=(0, 5))(
-            plan, rules, make_hyper(12), mode, jax.random.key(1), 12
-        )
-        return found
-
-    one = history(cell)
     reset = physics.reset
-    monkeypatch.setattr(physics, "reset", lambda *about: mirrored_state(reset(*about)))
-    jax.clear_caches()
-    other = history(mirror)
-    jax.clear_caches()
+
+    @jax.jit
+    def history(mode, mirrored):
+        def either(*about):
+            state = reset(*about)
+            return jax.tree.map(partial(jnp.where, mirrored), mirrored_state(state), state)
+
+        monkeypatch.setattr(physics, "reset", either)
+        return ppo.train(plan, rules, make_hyper(12), mode, jax.random.key(1), 12)[1]
+
+    one, other = history(cell, False), history(mirror, True)
     assert float(one.food.sum()) > 0 and (one.food != one.poison).any()
     np.testing.assert_array_equal(one.food, other.poison)
     np.testing.assert_array_equal(one.poison, other.food)

@@ -152,13 +152,14 @@ def test_every_kind_of_learner_is_exposed_as_by_a_loop(kind, samples):
     learn, answer = jax.jit(learner.learn), jax.jit(learner.answer)
     exposed = protocol.reset_to_base(learner, state, six)
     streamed = protocol.stream(learner, state, jax.tree.map(lambda leaf: leaf[:, None], six))
+    streamed = jax.tree.map(lambda leaf: leaf[:, 0], jax.device_get(streamed))
     for i in range(N):
         sample = jax.tree.map(lambda leaf: leaf[i], six)  # noqa: B023
         learnt = learn(state, sample)
         for q in range(16):
             query = jax.tree.map(lambda leaf: leaf[q], sample.query)  # noqa: B023
             before, after = answer(state, query), answer(learnt, query)
-            for found in (exposed, jax.tree.map(lambda leaf: leaf[:, 0], streamed)):
+            for found in (exposed, streamed):
                 np.testing.assert_allclose(found.before[i, q], before, atol=1e-5)
                 np.testing.assert_allclose(found.after[i, q], after, atol=1e-5)
 

@@ -279,8 +279,10 @@ def test_the_usual_command_is_the_one_that_the_thesis_names():
     with initialize_config_module("conf.kubku", version_base=None):
         usual: Experiment = read(OmegaConf.to_container(compose("config"), resolve=True))
         named = compose("config", [f"budget={declared().budget}"])
+        full = read(OmegaConf.to_container(compose("config", ["budget=full"]), resolve=True))
     thesis = declared()
     assert usual == read(OmegaConf.to_container(named, resolve=True))
     assert usual.seed == thesis.seed and {*usual.task.families} >= {*thesis.families}
     assert usual.budget.replicates == usual.budget.generator_seeds == thesis.replicates
+    assert full.budget.generator_seeds >= thesis.replicates, "or no verdict would be given"
     assert {thesis.learner, *thesis.against} <= {*usual.learner.names}
