@@ -120,6 +120,8 @@ def _run_job(config: DictConfig, command: _Command) -> None:
         known = Known(plain, frozenset(given()), folder, go_on)
         with errors_in_a_line(known, traces=command.traces):
             console = Console()
+            if console.is_terminal:  # what follows takes seconds to load
+                console.print(f"into {folder}", style="dim", markup=False, highlight=False)
             with timings.counting(config.get("timings", False), console):
                 command.run(config, folder, console)
         nothing = frozenset({".hydra"})
