@@ -89,7 +89,10 @@ def main(*arguments: str) -> None:
 def outcome(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """What was survived, and tests that failed or were left out, with the first line of why."""
     found: dict[str, Any] = {"survived": [], "failed": {}, "left_out": {}}
-    for record in records:
+    records = list(records)
+    failed = {record["test"] for record in records if record["outcome"] == "failed"}
+    # A test that passed and then failed to end has failed.
+    for record in (r for r in records if r["outcome"] == "failed" or r["test"] not in failed):
         name = record["test"].rpartition("::")[2]
         if record["outcome"] == "passed":
             found["survived"] += record["tried"]

@@ -40,6 +40,8 @@ def main(wheel: str | None = None, *names: str) -> None:
     if wheel is not None:
         package = f"task.package={Path(wheel).absolute()}"
         sets |= {name: [f"task={name}", package] for name in SHIPPED}
+    if unknown := [name for name in names if name not in sets]:
+        sys.exit(f"public: {', '.join(unknown)}: with what was given there are {', '.join(sets)}")
     for name in names or sets:
         with tempfile.TemporaryDirectory() as folder:
             own = [*sets[name], *SETTINGS, f"cache={folder}/bases", f"hydra.run.dir={folder}/run"]

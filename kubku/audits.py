@@ -15,9 +15,9 @@ MOVED = 1e-4
 """By how much a score moves at least where an answer is another."""
 SURE = 4.0
 """Standard errors beyond which a difference isn't put down to chance. A study has a hundred cells
-of networks whose answers hang on codes a little: at 3, of 64 samples, one in 300 of them would be
-accused of reading the split where codes of its own split move as much, and so nearly every third
-study would; at 4 it is one in 9,000."""
+of networks whose answers hang on codes a little, whatever split these are of. Few of their samples
+move, so that a difference is seldom normal: where 8 of 64 do and all by chance one way, it is 3
+standard errors, once in 2^8 times; for 4 about 13 have to."""
 
 
 def carried(learner: Learner, state: State, samples: Samples) -> float:

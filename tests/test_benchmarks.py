@@ -140,6 +140,14 @@ def test_faults_that_were_not_tried_take_no_kept_result_away(tmp_path, monkeypat
         faults.main("--nothing-such")
 
 
+def test_what_passed_and_failed_to_end_has_failed():
+    passed = {"test": "a::b", "outcome": "passed", "why": "", "tried": ["fault"]}
+    found = faults.outcome([passed, {**passed, "outcome": "failed", "why": "left open"}])
+    assert found == {
+        "num_survived": 0, "survived": [], "failed": {"b": "left open"}, "left_out": {}
+    }  # fmt: skip
+
+
 def test_the_interval_of_a_median_is_between_ranks():
     """P(Bin(25, 1/2) <= 7) = 0.022, and <= 8 0.054; of six values none may be left out, for 2 / 2^6
     is 0.03, and five are too few, for 2 / 2^5 is 0.06.
