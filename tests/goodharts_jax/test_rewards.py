@@ -184,3 +184,27 @@ def test_only_runs_that_pay_for_their_occupancy_train_a_discriminator():
     first, paying, history = trained(anchor=params, reference=reference, occupancy_kl=1.0)
     assert not np.allclose(paying.discriminator.params["kernel"], first.params["kernel"])
     assert not np.allclose(history.reward, alone_history.reward, atol=1e-6)
+
+
+def test_whoever_leaves_gets_less_for_it():
+    """On its own steps a policy's log-ratio to another, the positive part of that, and a fitted
+    log-ratio of occupancies are positive on average; each is switched on by itself.
+    """
+    plan = ppo.Plan(8, 8, 16, num_minibatches=2, network=ActorCritic((), (8,)))
+    # The last layer begins so small that all policies are nearly the same: here they are not.
+    other = jax.tree.map(
+        lambda x: x + jax.random.normal(jax.random.key(1), x.shape),
+        ppo.start(plan, RULES, jax.random.key(9)).params,
+    )
+    reference = jnp.zeros((16, RULES.view_size, RULES.view_size), jnp.uint8), jnp.zeros(16, int)
+
+    @jax.jit
+    def rewarded(strengths):
+        guard = rewards.no_guard(*GOLD, anchor=other, reference=reference).replace(**strengths)
+        mode = SEES.replace(reward=SEES.reward.replace(guard=guard))
+        state = ppo.start(plan, RULES, jax.random.key(0), mode)
+        return ppo.advance(plan, RULES, ppo.make_hyper(2), mode, state, 1)[1].reward[0]
+
+    off = dict.fromkeys(("kl", "excess", "occupancy_kl", "occupancy_chi"), 0.0)
+    for name in off:
+        assert rewarded({**off, name: 1.0}) < rewarded(off) - 1e-3, name

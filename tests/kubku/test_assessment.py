@@ -12,6 +12,7 @@ from kubku.arms import Arm
 from kubku.assessment import Collected
 from kubku.base_states import Training
 from kubku.frontier import Asked
+from kubku.halo import Kind
 from kubku.learners import registry
 from kubku.results import Manifest
 from kubku.samples import Splits, rows
@@ -63,6 +64,15 @@ def manifest():
 @pytest.fixture(scope="module")
 def cell_of(splits):
     return {name: found(name, splits) for name in ("dictionary", "always_yes", "generator_oracle")}
+
+
+def test_forced_answers_are_given_after_learning(splits, cell_of):
+    """A dictionary is right about all that it was told, and knows nothing before."""
+    stated = np.asarray((splits.test.kind == Kind.LITERAL) & splits.test.asked)
+    gold = np.asarray(splits.test.gold)[stated]
+    cell = cell_of["dictionary"]
+    assert np.array_equal(cell["answers.forced"][stated], gold)
+    assert not np.array_equal(cell["before_answers"][stated], gold)
 
 
 def test_a_cell_is_read_back_as_it_was_saved(tmp_path, cell_of):
