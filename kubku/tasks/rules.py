@@ -10,6 +10,12 @@ bit. Otherwise the rule is a function of the bits:
   the exclusive or of three and 'all three are alike';
 - a chain: the exclusive or of a bit and of what another rule says.
 
+Comparisons by order aren't among them, for no draw can hide them. Let a rule hold where f(a) + g(b)
+exceeds c, and y be 1 where it does, -1 where not: y (f(a) + g(b) - c) is nowhere negative, and
+positive where the rule holds, so that its mean is positive. Were YES and NO alike in probability
+given a, and given b, the means of y f(a), y g(b) and y c would be 0. 'Less than' is such a rule; so
+are sums and majorities of any number of attributes.
+
 Six blocks of attributes, no attribute in two of them, hold eight rules (`READS`). Which attributes
 make up a block, views, functions, and which derived attribute is which rule, are drawn.
 """

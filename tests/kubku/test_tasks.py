@@ -5,6 +5,7 @@ from itertools import product
 import jax
 import numpy as np
 import pytest
+import scipy.optimize
 
 from evidence.answers import Answer
 from kubku import protocol
@@ -100,6 +101,31 @@ def test_truth_tables_are_all_that_no_bit_gives_away():
     # What is drawn has the outcome that it is drawn for.
     assert not rules.WEIGHTS[:, 1][~rules.FUNCTIONS].any()
     assert not rules.WEIGHTS[:, 0][rules.FUNCTIONS].any()
+
+
+@pytest.mark.parametrize(
+    ("holds", "can_be_hidden"),
+    [
+        (np.less.outer(range(VALUES), range(VALUES)), False),
+        (np.add.outer(np.add.outer(range(4), range(4)), range(4)) > 5, False),
+        (np.not_equal.outer(np.arange(VALUES) % 2, np.arange(VALUES) % 2), True),
+        (np.subtract.outer(range(VALUES), range(VALUES)) % VALUES < VALUES // 2, True),
+    ],
+    ids=["less", "sum", "unlike", "before it in a circle"],
+)
+def test_no_draw_hides_a_comparison_by_order(holds, can_be_hidden):
+    """Is there a probability of each case such that no single fact tells more than chance?"""
+    sign = np.where(holds, 1, -1)
+    told = [
+        (sign * (np.arange(size).reshape([-1, *[1] * (holds.ndim - 1 - axis)]) == at)).ravel()
+        for axis, size in enumerate(holds.shape)
+        for at in range(size)
+    ]
+    equal = np.stack([*told, np.ones(holds.size)])
+    found = scipy.optimize.linprog(
+        np.zeros(holds.size), A_eq=equal, b_eq=[*[0.0] * len(told), 1.0], bounds=(0, 1)
+    )
+    assert found.success == can_be_hidden
 
 
 @pytest.mark.parametrize("name", FAMILIES)
