@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
-
-from benchmarks.timing import RESULTS, save
+from benchmarks.timing import keep, save, scratch, studied
 
 STUDIES = {
     "learnt_proxy": "study=learnt_proxy",
@@ -22,28 +14,22 @@ STUDIES = {
 
 
 def main(*settings: str) -> None:
-    """All of them; each result file is kept when its study ends, the times when all have.
+    """All of them; results are kept when all have ended. Stopped, the same command goes on.
 
     Args:
       settings: given to each, such as `budget=smoke`; nothing is kept with any.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        rows = [_once(name, Path(scratch), settings) for name in STUDIES]
+    folder, rows = scratch("_".join(["learnt", *settings]).replace("=", "-")), []
+    for name, typed in STUDIES.items():
+        given = [*typed.split(), *settings]
+        own = f"compilation_cache={folder}/compiled"
+        seconds = studied("goodhart", [*given, own], folder / name)
+        rows.append({"study": name, "command": f"goodhart {' '.join(given)}", "seconds": seconds})
+        print(f"  {name}: {seconds:,.0f} s", flush=True)
     total = sum(row["seconds"] for row in rows)
     print(f"  all: {total:,.0f} s")
-    if not settings:
-        note = "whole commands, nothing compiled before the first"
-        save("learnt", {"studies": rows, "total_seconds": total}, note)
-
-
-def _once(name: str, scratch: Path, settings: tuple[str, ...]) -> dict[str, Any]:
-    typed = [*STUDIES[name].split(), *settings]
-    own = [f"compilation_cache={scratch}/cache", f"hydra.run.dir={scratch}/{name}"]
-    started = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "experiments.goodhart", *typed, *own], check=True)
-    seconds = time.perf_counter() - started
-    print(f"  {name}: {seconds:,.0f} s", flush=True)
-    if not settings:
-        (RESULTS / name).mkdir(exist_ok=True)
-        shutil.copy(scratch / name / "results.json", RESULTS / name)
-    return {"study": name, "command": " ".join(["goodhart", *typed]), "seconds": seconds}
+    if settings:
+        return
+    save("learnt", {"studies": rows, "total_seconds": total}, "nothing compiled before the first")
+    for name in STUDIES:
+        keep(folder / name, name)

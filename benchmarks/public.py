@@ -10,13 +10,10 @@ benchmarks/results/kubku_public/, a folder a set.
 from __future__ import annotations
 
 import importlib.util
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks.timing import RESULTS
+from benchmarks.timing import keep, scratch, studied
 
 GENERATED = ("family_relations", "syllogisms", "knights_knaves")
 SHIPPED = ("bbq", "stereoset", "logiqa")
@@ -53,11 +50,9 @@ def main(wheel: str | None = None, *names: str) -> None:
     of_all = [*SETTINGS, f"learner.names=[{','.join(learners)}]"]
     if not absent:
         of_all.append("llm=local")
+    folder = scratch("public")
     for name in names or sets:
-        with tempfile.TemporaryDirectory() as folder:
-            own = [*sets[name], *of_all, f"cache={folder}/bases", f"hydra.run.dir={folder}/run"]
-            subprocess.run([sys.executable, "-m", "experiments.kubku", *own], check=True)
-            kept = RESULTS / "kubku_public" / name / "results.json"
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(f"{folder}/run/results.json", kept)
-            print(f"{name}: written")
+        studied("kubku", [*sets[name], *of_all, f"cache={folder}/bases"], folder / name)
+        print(f"{name}: ended", flush=True)
+    for name in names or sets:
+        keep(folder / name, f"kubku_public/{name}")

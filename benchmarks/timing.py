@@ -5,17 +5,19 @@ from __future__ import annotations
 import importlib
 import json
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from evidence.results import Manifest
+from evidence.results import Manifest, commit
 from evidence.runtime import devices, files
 
 RESULTS = Path(__file__).parent / "results"
@@ -82,6 +84,41 @@ def save(name: str, results: Any, note: str) -> None:
     }
     path = files.write_json(RESULTS / f"{name}.json", {**record, "results": results})
     print(f"{path.name} written")
+
+
+def studied(wing: str, typed: Sequence[str], folder: Path) -> float:
+    """Run `python -m experiments.WING` into a folder, unless it has ended there before. Nothing is
+    kept yet: among the results it would make the checkout one with changes for what comes after.
+
+    Returns:
+      Seconds that the command took.
+    """
+    clock = folder.with_suffix(".seconds")
+    if not clock.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        command = [sys.executable, "-m", f"experiments.{wing}", *typed, f"hydra.run.dir={folder}"]
+        started = time.perf_counter()
+        subprocess.run(command, check=True)
+        clock.write_text(f"{time.perf_counter() - started}")
+    return float(clock.read_text())
+
+
+def scratch(name: str) -> Path:
+    """Where a benchmark of several studies gathers their results: at a clean commit always the same
+    place, so that it goes on there.
+    """
+    made_by = commit()
+    if made_by is None or made_by.endswith("+"):
+        return Path(tempfile.mkdtemp())
+    folder = Path(__file__).parents[1] / ".cache" / name / made_by
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def keep(folder: Path, name: str) -> None:
+    """A study's results file among the kept ones."""
+    (RESULTS / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(folder / "results.json", RESULTS / name)
 
 
 def _main() -> None:
