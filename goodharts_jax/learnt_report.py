@@ -49,6 +49,7 @@ def _remedies(results: Results) -> Tabled:
     assert results.remedies is not None
     rows = sorted(results.remedies.rows, key=lambda row: -(row.chosen.value or 0))
     names = results.remedies.proxies
+    there = ", ".join(map(spoken, results.remedies.elsewhere_on)) or "none"
     return Tabled(
         "What remedies restore",
         "Share of the gap between no remedy and training on the truth; means over proxies, "
@@ -56,8 +57,9 @@ def _remedies(results: Results) -> Tabled:
         "that is best on the other proxies, which is what one who can't see the truth could do. "
         "Best: at the strength that is best on each proxy itself, an upper bound. Controls: not "
         "training, the audit alone, a placebo, whose best shows what choosing on the same runs "
-        "flatters. Elsewhere: in another world, at the strengths chosen here. Without reward "
-        "models, as for a table, early stopping by held-out ones keeps the start.",
+        "flatters. Elsewhere: in another world, at the strengths chosen here, on the proxies that "
+        f"surely leave a gap there, too ({there}). Without reward models, "
+        "as for a table, early stopping by held-out ones keeps the start.",
         ["Remedy", "Chosen", "Elsewhere", "Best", *map(spoken, names)],
         [
             [

@@ -158,3 +158,5 @@ class Remedies(Record):
     """Those without: trained on them, policies end about as well as on the truth."""
     elsewhere: tuple[StudyRun, ...] = ()
     """Runs in the other world."""
+    elsewhere_on: tuple[str, ...] = ()
+    """Those of `proxies` with a gap there, too: a row's `elsewhere` counts no others."""

@@ -202,7 +202,8 @@ def judged_elsewhere(found: Remedies, runs: Sequence[StudyRun]) -> Remedies:
         return row.model_copy(update={"elsewhere": stats.interval(mean, UNIT)})
 
     rows = tuple(of(row) for row in found.rows)
-    return found.model_copy(update={"rows": rows, "elsewhere": tuple(runs)})
+    changes = {"rows": rows, "elsewhere": tuple(runs), "elsewhere_on": tuple(shared)}
+    return found.model_copy(update=changes)
 
 
 def _senses(run: StudyRun) -> str | None:

@@ -291,7 +291,7 @@ def test_what_is_chosen_here_is_judged_elsewhere(compared):
     assert rows["not_training"] == pytest.approx(0.5)
     # The look that was best on b was the second.
     assert rows["early_stopping"] == 0
-    assert found.elsewhere == tuple(there)
+    assert found.elsewhere == tuple(there) and found.elsewhere_on == ("a",)
     wanted = remedies.jobs(
         SimpleNamespace(
             drawn=["gold", "a", "b"],
