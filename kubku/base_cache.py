@@ -69,7 +69,8 @@ class BaseCache:
         """
         learner = self._learners[cell.learner, cell.family]
         if learner.bases[cell.base] is None:
-            return self._started(cell), 0.0
+            # On the host, as those that are read: what lies elsewhere is traced once more.
+            return jax.device_get(self._started(cell)), 0.0
         together = self._made_with(cell)
         with self._making[together[0]]:
             kept = self._kept(cell)

@@ -78,7 +78,7 @@ def reset_to_base(
 @cache
 def _exposing(learn, answer, block: int):  # type: ignore[no-untyped-def]
     def expose(state: State, sample: Sample, query: Statement) -> Exposed:
-        ask = jax.vmap(answer, in_axes=(None, 0))
+        ask = jax.jit(jax.vmap(answer, in_axes=(None, 0)))  # traced once for both
         return Exposed(ask(state, query), ask(learn(state, sample), query))
 
     return over_runs(expose, block=block)
@@ -107,7 +107,7 @@ def stream(learner: Learner, state: State, streams: Samples) -> Streamed:
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _stream(learn, answer, chunk: int, state: State, streams: Samples) -> Streamed:
-    asked = jax.vmap(answer, in_axes=(None, 0))
+    asked = jax.jit(jax.vmap(answer, in_axes=(None, 0)))  # traced once for all
     length = streams.label.shape[1]
 
     def one(samples: Samples) -> Streamed:
