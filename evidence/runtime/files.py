@@ -212,6 +212,7 @@ def read_plain(path: str | Path) -> dict[str, Any]:
     try:
         text = path.read_bytes().decode()
         data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        json.dumps(data, default=str, skipkeys=True)  # refuses what holds itself, as YAML can
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         why = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"{path}: garbled ({why[0]})") from None

@@ -254,6 +254,13 @@ def test_no_file_makes_another_be_fetched(tmp_path, name, content):
     assert "never to be seen" not in " ".join(seen)
 
 
+@pytest.mark.parametrize("text", ["a: &x {b: *x}\n", "a: &x [*x]\n", "a: " + "[" * 9000])
+def test_settings_that_hold_themselves_or_have_no_end_are_refused(tmp_path, text):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    assert "config.yaml: garbled" in survives(read_plain, path)
+
+
 def test_data_of_yaml_and_pickle_is_not_executed(tmp_path):
     mark = tmp_path / "executed"
     path = tmp_path / "config.yaml"
@@ -315,8 +322,9 @@ def places(node, path=()):
 def changed(plain, which):
     """Plain data with some of it replaced, or put under a name that isn't known."""
     plain = copy.deepcopy(plain)
-    # Copied, for what is drawn is shared: put below itself, it would have no end.
-    for number, value, added in copy.deepcopy(which):
+    for number, drawn, added in which:
+        # Copied one by one, for what is drawn is shared: put below itself, it would have no end.
+        value = copy.deepcopy(drawn)
         there = list(places(plain))
         if not there:
             break
