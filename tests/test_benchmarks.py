@@ -4,6 +4,7 @@ import ast
 import ctypes
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import jax
@@ -24,6 +25,27 @@ def test_what_is_saved_names_commit_date_versions_and_machine(tmp_path, monkeypa
     kept = json.loads((tmp_path / "worlds.json").read_text())
     assert kept["results"] == {"steps": 3} and kept["command"] == "python -m benchmarks worlds"
     assert {"commit", "finished", "versions", "device"} <= set(kept["manifest"])
+
+
+def test_a_study_that_has_ended_is_not_run_again(tmp_path, monkeypatch):
+    """And of one that was interrupted nothing is left."""
+    ran = []
+    monkeypatch.setattr(
+        timing.subprocess, "run", lambda command, cwd, **_: ran.append((command, cwd))
+    )
+    folder = tmp_path / "study"
+    folder.mkdir()
+    first = timing.studied("kubku", ["seed=1"], folder)
+    assert not folder.exists() and timing.studied("kubku", ["seed=1"], folder) == first
+    typed = [sys.executable, "-m", "experiments.kubku", "seed=1", "hydra.run.dir=study"]
+    assert ran == [(typed, tmp_path)]  # a path of this machine stands in none of its settings
+
+
+@pytest.mark.parametrize(("made_by", "goes_on"), [("a1b2", True), ("a1b2+", False), (None, False)])
+def test_studies_go_on_at_a_clean_commit_alone(tmp_path, monkeypatch, made_by, goes_on):
+    monkeypatch.setattr(timing, "ROOT", tmp_path)
+    monkeypatch.setattr(timing, "commit", lambda: made_by)
+    assert (timing.scratch("learnt") == timing.scratch("learnt")) is goes_on
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda file: file.stem)
