@@ -59,11 +59,16 @@ class Kept:
             "test": report.nodeid,
             "outcome": report.outcome,
             "seconds": report.duration,
-            "why": crash.message if crash else report.longreprtext,
+            "why": crash.message if crash else _why(report),
             "said": report.longreprtext,
             "tried": [value for name, value in report.user_properties if name == "tried"],
         }
         files.append_jsonl(self._path, record)
+
+
+def _why(report: pytest.TestReport) -> str:
+    """Of a skip the reason alone, not the file where this machine has it."""
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
 
 
 def main(*arguments: str) -> None:

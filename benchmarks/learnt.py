@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmarks.timing import keep, save, scratch, studied
 
 STUDIES = {
@@ -19,7 +21,12 @@ def main(*settings: str) -> None:
     Args:
       settings: given to each, such as `budget=smoke`; nothing is kept with any.
     """
-    folder, rows = scratch("_".join(["learnt", *settings]).replace("=", "-")), []
+    with scratch("_".join(["learnt", *settings]).replace("=", "-")) as folder:
+        _all(folder, settings)
+
+
+def _all(folder: Path, settings: tuple[str, ...]) -> None:
+    rows = []
     for name, typed in STUDIES.items():
         given = [*typed.split(), *settings]
         seconds = studied("goodhart", [*given, "compilation_cache=compiled"], folder / name)

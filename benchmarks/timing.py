@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,35 +90,41 @@ def save(name: str, results: Any, note: str) -> None:
 
 
 def studied(wing: str, typed: Sequence[str], folder: Path) -> float:
-    """Run `python -m experiments.WING` into a folder, unless it has ended there before. Nothing is
-    kept yet: among the results it would make the checkout one with changes for what comes after.
-    It runs where the folder lies, so that paths in settings can be relative: they are kept.
+    """Run `python -m experiments.WING` into a folder, unless the same has ended there before.
+    Nothing is kept yet: among the results it would make the checkout one with changes for what
+    comes after. It runs where the folder lies, so that paths in settings, which are kept, can be
+    relative.
 
     Returns:
       Seconds that the command took.
     """
-    clock = folder.with_suffix(".seconds")
-    if not clock.exists():
+    ended = folder.with_suffix(".json")
+    found = files.read_plain(ended) if ended.exists() else {}
+    if found.get("typed") != [*typed]:
         shutil.rmtree(folder, ignore_errors=True)
         own = [*typed, f"hydra.run.dir={folder.name}"]
         command = [sys.executable, "-m", f"experiments.{wing}", *own]
         started = time.perf_counter()
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         subprocess.run(command, check=True, cwd=folder.parent, env=environment)
-        clock.write_text(f"{time.perf_counter() - started}")
-    return float(clock.read_text())
+        found = {"typed": [*typed], "seconds": time.perf_counter() - started}
+        files.write_json(ended, found)
+    return float(found["seconds"])
 
 
-def scratch(name: str) -> Path:
+@contextmanager
+def scratch(name: str) -> Iterator[Path]:
     """Where a benchmark of several studies gathers their results: at a clean commit always the same
-    place, so that it goes on there.
+    place, so that it goes on there; else one that is gone afterwards.
     """
     made_by = commit()
     if made_by is None or made_by.endswith("+"):
-        return Path(tempfile.mkdtemp())
-    folder = ROOT / ".cache" / name / made_by
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    else:
+        kept = ROOT / ".cache" / name / made_by
+        kept.mkdir(parents=True, exist_ok=True)
+        yield kept
 
 
 def keep(folder: Path, name: str) -> None:

@@ -39,13 +39,17 @@ def test_a_study_that_has_ended_is_not_run_again(tmp_path, monkeypatch):
     assert not folder.exists() and timing.studied("kubku", ["seed=1"], folder) == first
     typed = [sys.executable, "-m", "experiments.kubku", "seed=1", "hydra.run.dir=study"]
     assert ran == [(typed, tmp_path)]  # a path of this machine stands in none of its settings
+    timing.studied("kubku", ["seed=2"], folder)
+    assert len(ran) == 2
 
 
 @pytest.mark.parametrize(("made_by", "goes_on"), [("a1b2", True), ("a1b2+", False), (None, False)])
 def test_studies_go_on_at_a_clean_commit_alone(tmp_path, monkeypatch, made_by, goes_on):
     monkeypatch.setattr(timing, "ROOT", tmp_path)
     monkeypatch.setattr(timing, "commit", lambda: made_by)
-    assert (timing.scratch("learnt") == timing.scratch("learnt")) is goes_on
+    with timing.scratch("learnt") as one, timing.scratch("learnt") as other:
+        assert (one == other) is goes_on
+    assert one.exists() is goes_on
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda file: file.stem)
@@ -147,7 +151,7 @@ def test_what_faults_came_to_is_kept_and_gone_on_with(tmp_path, monkeypatch):
     found = faults.outcome(kept.records())
     assert found["survived"] == ["fault 1", "fault 2"] and found["num_survived"] == 2
     assert found["failed"].keys() == {"test_fails"} and "lost" in found["failed"]["test_fails"]
-    assert "no disk" in found["left_out"]["test_wants_a_disk"]
+    assert found["left_out"]["test_wants_a_disk"] == "Skipped: no disk"  # and no path
     assert Path("counted").read_text() == "x"
 
 
