@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.timing import keep, save, scratch, studied
+from benchmarks.studies import keep, scratch, studied
+from benchmarks.timing import save
 
 STUDIES = {
     "learnt_proxy": "study=learnt_proxy",

@@ -13,7 +13,7 @@ import importlib.util
 import shutil
 import sys
 
-from benchmarks.timing import keep, scratch, studied
+from benchmarks.studies import keep, scratch, studied
 
 GENERATED = ("family_relations", "syllogisms", "knights_knaves")
 SHIPPED = ("bbq", "stereoset", "logiqa")

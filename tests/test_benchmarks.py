@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import engines, faults, growth, timing, worlds
+from benchmarks import engines, faults, growth, studies, timing, worlds
 from goodharts_jax import world as physics
 
 FOLDER = Path(timing.__file__).parent
@@ -31,23 +31,23 @@ def test_a_study_that_has_ended_is_not_run_again(tmp_path, monkeypatch):
     """And of one that was interrupted nothing is left."""
     ran = []
     monkeypatch.setattr(
-        timing.subprocess, "run", lambda command, cwd, **_: ran.append((command, cwd))
+        studies.subprocess, "run", lambda command, cwd, **_: ran.append((command, cwd))
     )
     folder = tmp_path / "study"
     folder.mkdir()
-    first = timing.studied("kubku", ["seed=1"], folder)
-    assert not folder.exists() and timing.studied("kubku", ["seed=1"], folder) == first
+    first = studies.studied("kubku", ["seed=1"], folder)
+    assert not folder.exists() and studies.studied("kubku", ["seed=1"], folder) == first
     typed = [sys.executable, "-m", "experiments.kubku", "seed=1", "hydra.run.dir=study"]
     assert ran == [(typed, tmp_path)]  # a path of this machine stands in none of its settings
-    timing.studied("kubku", ["seed=2"], folder)
+    studies.studied("kubku", ["seed=2"], folder)
     assert len(ran) == 2
 
 
 @pytest.mark.parametrize(("made_by", "goes_on"), [("a1b2", True), ("a1b2+", False), (None, False)])
 def test_studies_go_on_at_a_clean_commit_alone(tmp_path, monkeypatch, made_by, goes_on):
-    monkeypatch.setattr(timing, "ROOT", tmp_path)
-    monkeypatch.setattr(timing, "commit", lambda: made_by)
-    with timing.scratch("learnt") as one, timing.scratch("learnt") as other:
+    monkeypatch.setattr(studies, "ROOT", tmp_path)
+    monkeypatch.setattr(studies, "commit", lambda: made_by)
+    with studies.scratch("learnt") as one, studies.scratch("learnt") as other:
         assert (one == other) is goes_on
     assert one.exists() is goes_on
 
