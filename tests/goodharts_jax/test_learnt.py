@@ -240,6 +240,15 @@ def test_what_a_remedy_restores_by_hand(compared):
     assert rows["early_stopping_by_other_runs"].chosen.value == rows["early_stopping"].best.value
 
 
+def test_a_run_stops_where_the_others_peak_and_not_where_it_does_itself():
+    runs = []
+    for seed, fallen in ((1, (0, 50, 10, -100)), (2, (0, 10, 50, -100))):
+        runs += [run("gold", seed, (0, 100, 100, 100)), run("a", seed, fallen, held_out=(0,) * 4)]
+    rows = {row.name: row for row in remedies.table(runs).rows}
+    # The gap is from -100 to 100; at the other's peak each stands at 10.
+    assert rows["early_stopping_by_other_runs"].best.value == pytest.approx(110 / 200)
+
+
 def test_a_gap_is_to_the_truth_as_perceived_by_the_same_senses():
     """The same fall from 0 to -100: half of it is restored where the truth ends at 100, and the
     whole where who sees as badly ends at 0 on the truth."""
@@ -285,6 +294,7 @@ def test_what_is_chosen_here_is_judged_elsewhere(compared):
     for seed in (1, 2):
         there += [run("gold", seed, (0, 50, 100)), run("a", seed, (50, 0, 0), held_out=(0, 1, 0))]
         there += [run("a", seed, (50, 0, 30), "mine", 0), run("a", seed, (50, 0, 0), "placebo")]
+        there.append(run("fine", seed, (50, 0, 0)))  # a gap there alone: nothing was chosen for it
     found = remedies.judged_elsewhere(compared, there)
     rows = {row.name: row.elsewhere.value for row in found.rows}
     assert rows["mine"] == pytest.approx(0.3) and rows["placebo"] == 0

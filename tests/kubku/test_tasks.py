@@ -103,6 +103,20 @@ def test_truth_tables_are_all_that_no_bit_gives_away():
     assert not rules.WEIGHTS[:, 0][rules.FUNCTIONS].any()
 
 
+def test_what_a_key_decides_alone_tells_nothing_of_what_two_decide(drawn_rules):
+    """Of rules that hold where their key's last value has bit 1, some hold where bits are alike."""
+    seen = set()
+    for seed in SEEDS:
+        found = drawn_rules("stories", seed)
+        bit, index = found.code // 4, found.code % 4
+        for slot in (0, 2, 5, 6, 7):
+            key, other = rules.READS[slot]
+            v = int(np.flatnonzero((index[key] < 3) & (bit[key] == 1))[0])
+            w = int(np.flatnonzero(bit[other] == 1)[0])
+            seen.add(bool(table(found, found.number[slot])[v, w, 0]))
+    assert seen == {False, True}
+
+
 @pytest.mark.parametrize(
     ("holds", "can_be_hidden"),
     [
