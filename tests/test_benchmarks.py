@@ -3,6 +3,7 @@
 import ast
 import ctypes
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -25,6 +26,12 @@ def test_what_is_saved_names_commit_date_versions_and_machine(tmp_path, monkeypa
     kept = json.loads((tmp_path / "worlds.json").read_text())
     assert kept["results"] == {"steps": 3} and kept["command"] == "python -m benchmarks worlds"
     assert {"commit", "finished", "versions", "device"} <= set(kept["manifest"])
+
+
+def test_no_kept_result_names_a_folder_of_the_machine_that_made_it():
+    for path in timing.RESULTS.rglob("*.json"):
+        found = re.search(r"/(home|root|tmp|work|Users)/", path.read_text("utf-8"))
+        assert found is None, path
 
 
 def test_a_study_that_has_ended_is_not_run_again(tmp_path, monkeypatch):
