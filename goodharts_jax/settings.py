@@ -195,6 +195,7 @@ class BudgetSettings(Settings):
     max_steps: Annotated[int, Ge(0), Le(2**31 - 1)] = 0
     evaluation_worlds: Count
     reward_model_steps: Count = 1500
+    proxy_runs: Runs = 5
     steps_per_world: Count
 
 
@@ -266,7 +267,7 @@ class Experiment(Settings):
     def seeds(self) -> list[int]:
         """The seeds of all runs: those of the row that has most."""
         if isinstance(self.study, LearntSettings):
-            return list(range(self.seed, self.seed + (self.runs or 5)))
+            return list(range(self.seed, self.seed + (self.runs or self.budget.proxy_runs)))
         return max((self.seeds_of(name) for name in self.modes), key=len)
 
     def seeds_of(self, name: str) -> list[int]:

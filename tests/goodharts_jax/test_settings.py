@@ -90,6 +90,19 @@ def test_a_study_of_proxies_is_told_what_it_lacks(plain):
         read(plain | {"study": mine, "train": False})
 
 
+def test_a_smoke_run_of_proxies_has_one_run_of_each():
+    with hydra.initialize_config_module("conf.goodhart", version_base="1.3"):
+        seeds = [
+            read(OmegaConf.to_container(hydra.compose("config", given), resolve=True)).seeds
+            for given in (
+                ["study=learnt_proxy", "budget=smoke"],
+                ["study=learnt_proxy", "budget=smoke", "runs=2"],
+                ["study=learnt_proxy"],
+            )
+        ]
+    assert seeds == [[42], [42, 43], [42, 43, 44, 45, 46]]
+
+
 def test_a_cell_of_the_diagram_has_five_runs(plain):
     plain["study"] = {"kind": "phase_diagram", "poison_rewards": [0], "distances": [1]}
     assert len(read(plain).seeds) == 5
