@@ -66,7 +66,7 @@ def wide(statement: Statement) -> jax.Array:
 
 def worded(statement: Statement) -> jax.Array:
     """A statement as twelve tokens, f32[..., 12, 64]."""
-    ids = jnp.stack([*statement] * 3, -1)
+    ids = jnp.stack([*statement[:4]] * 3, -1)
     return jax.nn.one_hot(ids + 8 * jnp.arange(12) % 56, 64)
 
 
