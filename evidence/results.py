@@ -24,6 +24,7 @@ from evidence.measurement import Measurement
 from evidence.record import Record
 from evidence.ruling import Ruling
 from evidence.runtime import files
+from evidence.runtime.config import typed
 
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "goodharts-jax")
 # By the part of a results file that only this wing writes: where its `Results` is.
@@ -82,6 +83,8 @@ class Manifest(Record):
     """Of the source checkout, "+" appended where it had changes; None for an installed wheel."""
     finished: str
     """Time in UTC."""
+    command: str | None = None
+    """What was typed; None where a program of one's own found them."""
 
     @classmethod
     def now(cls, configuration: object, seeds: Sequence[int], **more: Any) -> Self:
@@ -99,6 +102,7 @@ class Manifest(Record):
             device=Device.here(),
             commit=commit(),
             finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            command=typed.get(),
             **more,
         )
 

@@ -8,16 +8,19 @@ raised.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
+from yaml import YAMLError
 
 from evidence.runtime import timings
-from evidence.runtime.config import settings_folder
+from evidence.runtime.config import settings_folder, typed
 from evidence.runtime.errors import INTERRUPTED, JobFailed, Known, errors_in_a_line
 from evidence.runtime.hints import hydra_errors_explained, leaves
 from evidence.runtime.leavings import BEGINNINGS, Leavings, is_nothing
@@ -33,12 +36,14 @@ class _Command(NamedTuple):
     """What each of its jobs must know; goes to other processes with them.
 
     Attributes:
+      name: of the command.
       run: what is done.
       go_on: the setting that makes an interrupted run go on.
       leavings: of the command.
       traces: whether errors show where they were raised.
     """
 
+    name: str
     run: Run
     go_on: str
     leavings: Leavings
@@ -69,7 +74,7 @@ def main(name: str, purpose: str, run: Run, go_on: str) -> None:
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.insert(0, os.getcwd())  # where a module of the user's own lies
     traces = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    command = _Command(run, go_on, Leavings(name, arguments), traces)
+    command = _Command(name, run, go_on, Leavings(name, arguments), traces)
     sweeps: set[Path] = set()
     with errors_in_a_line(traces=traces), hydra_errors_explained(folder):
         import hydra
@@ -94,6 +99,17 @@ def given() -> set[str]:
     from hydra.core.hydra_config import HydraConfig
 
     return {text.lstrip("+~").partition("=")[0] for text in HydraConfig.get().overrides.task}
+
+
+def _typed(name: str, about: HydraConf, folder: Path, own: Path) -> str:
+    """The command without where its results go; of one that goes on with a run, that run's, where
+    it can be read.
+    """
+    given: Iterable[object] = about.overrides.task
+    if folder != own:
+        with suppress(OSError, ValueError, YAMLError):
+            given = list(OmegaConf.load(folder / ".hydra" / "overrides.yaml"))
+    return shlex.join(["python", "-m", f"experiments.{name}", *map(str, given)])
 
 
 def _is_alone(about: HydraConf) -> bool:
@@ -122,6 +138,7 @@ def _run_job(config: DictConfig, command: _Command) -> None:
             console = Console()
             if console.is_terminal:  # what follows takes seconds to load
                 console.print(f"into {folder}", style="dim", markup=False, highlight=False)
+            typed.set(_typed(command.name, about, folder, own))
             with timings.counting(config.get("timings", False), console):
                 command.run(config, folder, console)
         nothing = frozenset({".hydra"})

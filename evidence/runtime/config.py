@@ -5,11 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from omegaconf import OmegaConf
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+typed: ContextVar[str | None] = ContextVar("typed", default=None)
+"""The command that the run at hand began with; None in a program of one's own."""
 
 Model = TypeVar("Model", bound="Settings")
 

@@ -106,6 +106,7 @@ def test_parts_show_a_verdict_and_where_results_come_from():
         device=device,
         commit=None,
         finished="2026-01-01T00:00:00Z",
+        command="python -m experiments.small seed=7",
     )
     told = Condition(
         name="gap <it>",
@@ -124,6 +125,7 @@ def test_parts_show_a_verdict_and_where_results_come_from():
     )
     assert 'class="verdict not-as-stated"' in page and ">Not as stated<" in page
     assert "gap &lt;it&gt; above 0.99" in page and "refuted" in page and "0.500" in page
+    assert "<code>python -m experiments.small seed=7</code>" in page
     assert "installed from a package" in page and "7, 8" in page
     assert '<div class="scroll drawn" aria-label="a curve"><svg/></div>' in page
     assert "What &lt;it&gt; shows." in page

@@ -40,7 +40,7 @@ SMALL = """\
 import sys, time
 from pathlib import Path
 from evidence.runtime import command, files
-from evidence.runtime.config import Settings, build
+from evidence.runtime.config import Settings, build, typed
 from omegaconf import OmegaConf
 
 command.settings_folder = lambda: Path(__file__).parent / "conf"
@@ -62,6 +62,7 @@ def run(config, folder, console):
     acts = {
         "none": lambda: None,
         "keep": lambda: files.write_text(folder / "kept.txt", "x"),
+        "keep_and_tell": lambda: acts["keep"]() and print(typed.get()),
         "keep_and_fail": lambda: acts["keep"]() and acts["value"](),
         "value": lambda: fail(ValueError("replies: here.jsonl does not exist")),
         "file": lambda: fail(FileNotFoundError("nowhere.jsonl: there is no such file")),
@@ -241,6 +242,15 @@ def test_a_run_that_ends_well_keeps_its_folder_and_resuming_makes_no_other(small
     code, _, errors = small("resume=out", "size=3")
     assert code == 0, errors
     assert small.left == before
+
+
+def test_a_run_knows_what_was_typed_when_it_began(small):
+    told = "python -m experiments.small act=keep_and_tell 'replies=a b'\nsize 2\n"
+    assert small("act=keep_and_tell", "replies=a b", "hydra.run.dir=out")[1] == told
+    assert small("resume=out", "act=keep_and_tell", "size=3")[1] == told.replace("2", "3")
+    (small.folder / "out" / ".hydra" / "overrides.yaml").write_text("{")
+    now = "python -m experiments.small resume=out act=keep_and_tell\nsize 2\n"
+    assert small("resume=out", "act=keep_and_tell")[1] == now
 
 
 @pytest.mark.processes
