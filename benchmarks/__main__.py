@@ -16,6 +16,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from evidence.runtime.config import typed
+
 NAMES = ("worlds", "evaluation", "population", "rewards", "command", "oracle", "kubku", "grownet")
 
 WITH_ARGUMENTS = ("w3c", "wordnet", "faults", "outer", "gpu", "growth", "public", "learnt")
@@ -27,6 +29,7 @@ def main(names: list[str]) -> None:
         return
     for name in names or NAMES:
         print(f"{name} ...", flush=True)
+        typed.set(f"python -m benchmarks {name}")
         importlib.import_module(f"benchmarks.{name}").main()
 
 
