@@ -180,13 +180,22 @@ def train(
     return advance(plan, world, hyper, mode, start(plan, world, key, mode), num_updates)
 
 
-def start(plan: Plan, world: World, key: chex.PRNGKey, mode: Mode | None = None) -> TrainState:
-    """A run that is to begin: fresh parameters and worlds, and what the mode's remedies need."""
+def start(
+    plan: Plan,
+    world: World,
+    key: chex.PRNGKey,
+    mode: Mode | None = None,
+    params: chex.ArrayTree | None = None,
+) -> TrainState:
+    """A run that is to begin: parameters, drawn unless they are given, fresh worlds, and what the
+    mode's remedies need.
+    """
     guard = None if mode is None else mode.reward.guard
     discriminates = guard is not None and guard.reference is not None
     params_key, worlds_key, key = jax.random.split(key, 3)
-    view = jnp.zeros((world.view_size, world.view_size, NUM_CHANNELS), jnp.float32)
-    params = plan.network.init(params_key, view)
+    if params is None:
+        view = jnp.zeros((world.view_size, world.view_size, NUM_CHANNELS), jnp.float32)
+        params = plan.network.init(params_key, view)
     worlds_keys = jax.random.split(worlds_key, plan.num_worlds)
     return TrainState(
         params=params,

@@ -129,14 +129,13 @@ def train(
     num_runs = len(keys)
     begin, go_on = _programs(plan, chunk_updates)
     modes, keys = shard((modes, keys))
+    given = None if initial is None else shard(initial)
     if num_updates:
         shared = _Shared(world, watch_world, hyper, np.zeros((), np.int32))
         _compile(
-            begin, go_on, shared, _Run(modes, keys, None, shard(np.ones(num_runs, bool))), traced
+            begin, go_on, shared, _Run(modes, keys, given, shard(np.ones(num_runs, bool))), traced
         )
-    states = begin(world, keys, modes)
-    if initial is not None:
-        states = states.replace(params=shard(initial))
+    states = begin(world, keys, modes, given)
     runs = _Run(modes, keys, _copied(states.params), goes_on=None)
     going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:
@@ -168,7 +167,9 @@ def train(
 @cache
 def _programs(plan: Plan, chunk_updates: int) -> tuple[Lifted, Lifted]:
     """What begins runs and what carries them on; made once, for a training in several parts."""
-    begin = over_runs(lambda world, key, mode: ppo.start(plan, world, run_keys(key).train, mode))
+    begin = over_runs(
+        lambda world, key, mode, params: ppo.start(plan, world, run_keys(key).train, mode, params)
+    )
     return begin, over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
 
 
@@ -176,9 +177,10 @@ def _compile(
     begin: Lifted, go_on: Lifted, shared: _Shared, runs: _Run, traced: Callable[[], None]
 ) -> None:
     """Compile both programs, the first while the second is traced."""
-    begun = begin.shapes(shared.world, runs.key, runs.mode)
+    own = runs.key, runs.mode, runs.initial
+    begun = begin.shapes(shared.world, *own)
     with ThreadPoolExecutor(1) as thread:
-        compiled = thread.submit(begin.lower(shared.world, runs.key, runs.mode).compile)
+        compiled = thread.submit(begin.lower(shared.world, *own).compile)
         lowered = go_on.lower(shared, runs._replace(initial=begun.params), begun)
         traced()
         lowered.compile()
