@@ -187,9 +187,7 @@ def start(
     mode: Mode | None = None,
     params: chex.ArrayTree | None = None,
 ) -> TrainState:
-    """A run that is to begin: parameters, drawn unless they are given, fresh worlds, and what the
-    mode's remedies need.
-    """
+    """A run that is to begin, from `params` if given: fresh worlds, what its remedies need."""
     guard = None if mode is None else mode.reward.guard
     discriminates = guard is not None and guard.reference is not None
     params_key, worlds_key, key = jax.random.split(key, 3)
@@ -385,11 +383,7 @@ def _renew(plan: Plan, world: World, worlds: State, update: jax.Array, key: chex
 
 
 def _history(
-    rollout: Transition,
-    rewards: jax.Array,
-    target: jax.Array,
-    losses: Losses,
-    grad_norm: jax.Array,
+    rollout: Transition, rewards: jax.Array, target: jax.Array, losses: Losses, grad_norm: jax.Array
 ) -> History:
     """What happened in one update."""
     eaten, residual = rollout.event.eaten, target - rollout.value
