@@ -40,7 +40,8 @@ SMALL = """\
 import sys, time
 from pathlib import Path
 from evidence.runtime import command, files
-from evidence.runtime.config import Settings, build, typed
+from evidence.runtime import config as of_settings
+from evidence.runtime.config import Settings, build
 from omegaconf import OmegaConf
 
 command.settings_folder = lambda: Path(__file__).parent / "conf"
@@ -62,7 +63,7 @@ def run(config, folder, console):
     acts = {
         "none": lambda: None,
         "keep": lambda: files.write_text(folder / "kept.txt", "x"),
-        "keep_and_tell": lambda: acts["keep"]() and print(typed.get()),
+        "keep_and_tell": lambda: acts["keep"]() and print(of_settings.typed.get()),
         "keep_and_fail": lambda: acts["keep"]() and acts["value"](),
         "value": lambda: fail(ValueError("replies: here.jsonl does not exist")),
         "file": lambda: fail(FileNotFoundError("nowhere.jsonl: there is no such file")),
