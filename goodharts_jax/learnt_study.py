@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -56,7 +55,7 @@ def _remedies(ground: Ground) -> partial[Results]:
     runs = _with_remedies(ground)
     bare = [run for run in runs if run.remedy is None]
     found = remedies.table(runs)
-    if (other := _elsewhere(ground)) is not None and found.proxies:
+    if (other := ground.elsewhere) is not None and found.proxies:
         found = remedies.judged_elsewhere(found, _with_remedies(other, found))
     missing = () if found.proxies else ("No proxy leaves a gap that a remedy could close.",)
     return partial(
@@ -80,7 +79,7 @@ def _with_remedies(ground: Ground, chosen: Remedies | None = None) -> tuple[Stud
 
 def _forecast(ground: Ground) -> partial[Results]:
     runs = _scored(ground)
-    other = _elsewhere(ground)
+    other = ground.elsewhere
     elsewhere = () if other is None else _scored(other)
     found = foretold.tell(runs, elsewhere)
     return partial(
@@ -89,18 +88,6 @@ def _forecast(ground: Ground) -> partial[Results]:
         study=LearntStudy(runs=runs, rows=rows(runs)),
         forecast=found,
         thesis=foretold.judge(found, foretold.load_thesis()),
-    )
-
-
-def _elsewhere(ground: Ground) -> Ground | None:
-    """The same in the other world that a study is judged in; None without one."""
-    if ground.settings.evaluation_world == ground.settings.world:
-        return None
-    return replace(
-        ground,
-        world=ground.settings.evaluation_world.build(),
-        seeds=ground.seeds[: ground.study.other_runs],
-        folder=ground.folder / "elsewhere",
     )
 
 

@@ -74,6 +74,19 @@ class Ground:
         ]
 
     @property
+    def elsewhere(self) -> Ground | None:
+        """The same in the other world that a study is judged in; None without one."""
+        settings = self.settings
+        if not settings.budget.other_world or settings.evaluation_world == settings.world:
+            return None
+        return replace(
+            self,
+            world=settings.evaluation_world.build(),
+            seeds=self.seeds[: self.study.other_runs],
+            folder=self.folder / "elsewhere",
+        )
+
+    @property
     def drawn(self) -> dict[str, ProxySettings]:
         """Every proxy of these senses by name."""
         every = self.study.drawn.items()

@@ -196,6 +196,7 @@ class BudgetSettings(Settings):
     evaluation_worlds: Count
     reward_model_steps: Count = 1500
     proxy_runs: Runs = 5
+    other_world: bool = True
     steps_per_world: Count
 
 

@@ -73,6 +73,16 @@ def ground(tmp_path_factory):
     return proxies.Ground(experiment, experiment.world.build(), [7, 8], folder, Console(quiet=True))
 
 
+def test_another_world_is_judged_in_where_the_budget_has_one(ground):
+    assert ground.elsewhere is None
+    kept = ground.settings.model_dump()
+    away = kept | {"evaluation_world": kept["world"] | {"size": 32}}
+    there = replace(ground, settings=settings.read(away)).elsewhere
+    assert (there.world.size, there.seeds, there.folder.name) == (32, [7], "elsewhere")
+    away["budget"] |= {"other_world": False}
+    assert replace(ground, settings=settings.read(away)).elsewhere is None
+
+
 @pytest.fixture(scope="module")
 def trained(ground):
     return learnt_study.train_all(ground)

@@ -90,17 +90,18 @@ def test_a_study_of_proxies_is_told_what_it_lacks(plain):
         read(plain | {"study": mine, "train": False})
 
 
-def test_a_smoke_run_of_proxies_has_one_run_of_each():
+def test_a_smoke_run_of_proxies_has_one_run_of_each_in_one_world():
     with hydra.initialize_config_module("conf.goodhart", version_base="1.3"):
-        seeds = [
-            read(OmegaConf.to_container(hydra.compose("config", given), resolve=True)).seeds
+        found = [
+            read(OmegaConf.to_container(hydra.compose("config", given), resolve=True))
             for given in (
                 ["study=learnt_proxy", "budget=smoke"],
                 ["study=learnt_proxy", "budget=smoke", "runs=2"],
                 ["study=learnt_proxy"],
             )
         ]
-    assert seeds == [[42], [42, 43], [42, 43, 44, 45, 46]]
+    assert [one.seeds for one in found] == [[42], [42, 43], [42, 43, 44, 45, 46]]
+    assert [one.budget.other_world for one in found] == [False, False, True]
 
 
 def test_a_cell_of_the_diagram_has_five_runs(plain):
