@@ -125,19 +125,24 @@ def items(view: jax.Array, most: int) -> tuple[jax.Array, jax.Array]:
     words = -(-cells // _WORD)
     there = jnp.pad(codes != 0, (0, words * _WORD - cells)).reshape(words, _WORD)
     bits = jnp.sum(there.astype(jnp.uint32) << np.arange(_WORD, dtype=np.uint32), axis=1)
-    left = list(bits)
-    found = []
-    for _ in range(most):
-        cell, taken = jnp.int32(cells), jnp.array(False)
-        for i, word in enumerate(left):
-            lowest = word & (~word + 1)
-            here = (word != 0) & ~taken
-            place = _WORD * i + lax.population_count(lowest - 1).astype(jnp.int32)
-            cell = jnp.where(here, place, cell)
-            left[i] = jnp.where(here, word ^ lowest, word)
-            taken |= here
-        found.append(cell)
-    cell = jnp.stack(found)
-    kind = codes.at[cell].get(mode="fill", fill_value=NUM_KINDS)
-    row = (kind - 1) * cells + jnp.where(cell < cells, cell, 0)
-    return row, jnp.any(jnp.stack(left) != 0)
+    rank = jnp.arange(most, dtype=jnp.int32)
+    word, cell, before, end = bits[0], jnp.int32(0), jnp.int32(0), _ones(bits[0])
+    for i in range(1, words):
+        later = rank >= end
+        word, cell = jnp.where(later, bits[i], word), jnp.where(later, _WORD * i, cell)
+        before, end = jnp.where(later, end, before), end + _ones(bits[i])
+    rank -= before
+    # The bit of that rank in its word, by halves.
+    for width in (16, 8, 4, 2, 1):
+        below = _ones(word & jnp.uint32((1 << width) - 1))
+        later = rank >= below
+        rank = jnp.where(later, rank - below, rank)
+        word = jnp.where(later, word >> width, word)
+        cell = jnp.where(later, cell + width, cell)
+    is_there = jnp.arange(most) < end
+    kind = jnp.where(is_there, codes.at[cell].get(mode="clip"), NUM_KINDS)
+    return (kind - 1) * cells + jnp.where(is_there, cell, 0), end > most
+
+
+def _ones(word: jax.Array) -> jax.Array:
+    return lax.population_count(word).astype(jnp.int32)
