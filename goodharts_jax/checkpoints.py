@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +22,9 @@ from evidence.runtime.devices import is_key, same_in_all_processes
 from evidence.runtime.files import is_first_process
 from goodharts_jax.ppo import History, TrainState
 from goodharts_jax.watch import Watch
+
+SECONDS_APART = 5.0
+"""Between two checkpoints: what a kill may cost. One takes a tenth of a second of both cores."""
 
 
 class Checkpoint(NamedTuple):
@@ -44,14 +48,15 @@ class Checkpoints:
 
     What is kept are the runs, without what fills them up to the number of devices, so that a
     training can go on with fewer devices or more. Of several processes all read, the first writes.
-    It is written while the training goes on: a kill loses at most what was on its way.
+    It is written while the training goes on: a kill loses at most what was on its way, and the
+    seconds before it.
 
     Args:
       folder: where checkpoints go and are looked for; None keeps nothing.
     """
 
     def __init__(self, folder: Path | None):
-        self._folder, self._manager = folder, None
+        self._folder, self._manager, self._due = folder, None, 0.0
         if folder is None:
             return
         # What orbax logs with a trace, from its threads, it also raises.
@@ -85,10 +90,17 @@ class Checkpoints:
         fetch_states: Callable[[], TrainState],
         history: History,
         watches: list[Watch],
+        ends: bool,
     ) -> None:
-        """Keep a `Checkpoint`; its states are fetched only if they are to be kept."""
-        if self._folder is None:
+        """Keep a `Checkpoint`, unless the last one is hardly older and the training doesn't end
+        with it; its states are fetched only if they are to be kept.
+        """
+        now = time.monotonic()
+        # Several processes would not all be of one mind.
+        early = now < self._due and jax.process_count() == 1 and not ends
+        if self._folder is None or early:
             return
+        self._due = now + SECONDS_APART
         states = fetch_states()  # in all processes, for each has some of them
         if self._manager is None or not is_first_process():
             return

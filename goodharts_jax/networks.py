@@ -29,6 +29,11 @@ class ActorCritic(nn.Module):
     features: Sequence[int] = ()
     hidden: Sequence[int] = (64, 64)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether the first layer of each tower is a dense one."""
+        return not self.features and bool(self.hidden)
+
     @nn.compact
     def __call__(self, observation: jax.Array) -> Output:
         """Map one observation, float32[V, V, C], to an Output."""
@@ -67,21 +72,15 @@ class Tower(nn.Module):
 
 def policy(network: nn.Module, params: Any, mode: Mode) -> Policy:
     """The policy of a network with its parameters, which perceives what the mode lets it."""
-    if _is_sparse(network, mode):
+    # An accelerator multiplies sooner than it gathers.
+    on_cpu = jax.default_backend() == "cpu"
+    if on_cpu and mode.noise is None and isinstance(network, ActorCritic) and network.is_dense:
         return _of_items(network, params["params"], mode)
 
     def act(view: jax.Array, noise_word: jax.Array) -> Output:
         return Output(*network.apply(params, observe(mode, view, noise_word)))
 
     return act
-
-
-def _is_sparse(network: nn.Module, mode: Mode) -> bool:
-    """Whether the first layer is a dense one on a view of zeros and a few items, on a CPU; an
-    accelerator multiplies sooner than it gathers.
-    """
-    dense = isinstance(network, ActorCritic) and not network.features and network.hidden
-    return bool(dense) and mode.noise is None and jax.default_backend() == "cpu"
 
 
 def _of_items(network: ActorCritic, params: Any, mode: Mode) -> Policy:

@@ -1,9 +1,9 @@
 """Many runs trained at once, driven from the host.
 
 What happens inside a chunk is one compiled program over all runs; between chunks the host reports
-progress, appends to `metrics.jsonl` and saves a checkpoint, so that a killed training goes on
-where it stopped and ends in the same parameters, to the bit. Runs that have not levelled off by
-their budget may go on alone; the others are then left as they are.
+progress, appends to `metrics.jsonl` and every few seconds saves a checkpoint, so that a killed
+training goes on from there and ends in the same parameters, to the bit. Runs that have not levelled
+off by their budget may go on alone; the others are then left as they are.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def train(
       modes: with a leading axis [runs].
       keys: typed keys. [runs].
       num_updates: of every run, a multiple of `chunk_updates`.
-      chunk_updates: updates between two checkpoints; at first fewer, see `looks`.
+      chunk_updates: updates between two looks; at first fewer, see `looks`.
       initial: parameters that each run begins with, with a leading axis [runs]; None draws them.
       max_updates: a run that has not levelled off goes on until it has, up to so many.
       level: tells which have; None for all.
@@ -144,7 +144,8 @@ def train(
         if history is not None:
             states = shard(found)
             observe(0, history)
-        while (goes_on := going_on(done, history)).any():
+        goes_on = going_on(done, history)
+        while goes_on.any():
             # The first look is at what has not learnt yet.
             count = _next_look(done, chunk_updates) - done if watches else 0
             shared = _Shared(world, watch_world, hyper, np.asarray(count, np.int32))
@@ -155,7 +156,9 @@ def train(
                 chunk = History(*(column[:, :count] for column in chunk))
                 chunk = _where(goes_on, chunk, jax.tree.map(lambda x: x * np.nan, chunk))
                 history = _joined(history, chunk)
-                checkpoints.save(done + count, partial(fetch, states, num_runs), history, watches)
+                goes_on = going_on(done + count, history)
+                state, ends = partial(fetch, states, num_runs), not goes_on.any()
+                checkpoints.save(done + count, state, history, watches, ends)
                 observe(done, chunk)
             done += count
     if history is None:

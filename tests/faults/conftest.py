@@ -33,7 +33,7 @@ WINGS = {
         "ppo.epochs=1 network.hidden=[4]",
         {
             "before the first file": FIRST,
-            "during a checkpoint": (r"checkpoints/4\.orbax.*record.*commit_success", 0),
+            "during a checkpoint": (r"checkpoints/8\.orbax.*record.*commit_success", 0),
             "between results and page": (r"report\.html", 0),
         },
         "resume",

@@ -27,6 +27,7 @@ from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import (
     ActorCritic,
     Plan,
+    checkpoints,
     evaluation,
     make_hyper,
     make_mode,
@@ -53,17 +54,25 @@ UPDATES, CHUNK = 24, 2
 EVALUATION = {"num_worlds": 15, "steps_per_world": 606}
 
 
-def learn(seeds=(0, 1, 0), modes=(TRUTH, TRUTH, PROXY), num_updates=UPDATES, plan=PLAN, **options):
-    return training.train(
-        plan,
-        WORLD,
-        make_hyper(UPDATES),
-        stack(list(modes)),
-        jax.vmap(jax.random.key)(jnp.array(seeds, jnp.uint32)),
-        num_updates=num_updates,
-        chunk_updates=CHUNK,
-        **options,
-    )
+def learn(
+    seeds=(0, 1, 0),
+    modes=(TRUTH, TRUTH, PROXY),
+    num_updates=UPDATES,
+    plan=PLAN,
+    seconds_apart=0,
+    **options,
+):
+    with mock.patch.object(checkpoints, "SECONDS_APART", seconds_apart):
+        return training.train(
+            plan,
+            WORLD,
+            make_hyper(UPDATES),
+            stack(list(modes)),
+            jax.vmap(jax.random.key)(jnp.array(seeds, jnp.uint32)),
+            num_updates=num_updates,
+            chunk_updates=CHUNK,
+            **options,
+        )
 
 
 def candidates(seeds):
@@ -176,6 +185,13 @@ def test_killed_and_resumed_ends_in_the_same_bits(other_process, undisturbed, tm
     again = learn(folder=tmp_path / "checkpoints", observe=lambda *news: told.append(news))
     assert len(told) == 1
     assert_equal(again.states, undisturbed.states)
+
+
+def test_a_training_of_seconds_keeps_its_first_look_and_its_end(undisturbed, tmp_path):
+    trained = learn(num_updates=8, folder=tmp_path, seconds_apart=1000)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "8"]
+    assert_equal(learn(folder=tmp_path, seconds_apart=1000).states, undisturbed.states)
+    assert trained.history.reward.shape[1] == 8
 
 
 def _damage(checkpoint):
