@@ -1,7 +1,5 @@
 """First layers by what a view holds: the same numbers as a product of matrices, and gradients."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +40,7 @@ def both(mode, batch):
 
     ways = (lambda params: policy(NETWORK, params, mode)), (lambda params: dense(params, mode))
     return [
-        jax.jit(jax.grad(lambda p, way=way: loss(way, p), has_aux=True))(params) for way in ways
+        jax.jit(jax.grad(lambda p, way=way: loss(p, way), has_aux=True))(params) for way in ways
     ]
 
 
