@@ -6,6 +6,7 @@ All proxies, remedies and seeds are one population. A run's proxy is made from i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -140,15 +141,18 @@ def train(
             watch_world=ground.peaceful,
             observe=_once(observe),
         )
-        for part in range(1, LOOKS) if asked else ():
-            trained = go_on(modes=modes, num_updates=part * ground.chunk_updates)
-            path = folder / f"relabelled_{part}.npz"
-            if not path.exists():
-                if trained.history.food.shape[1] > part * ground.chunk_updates:
-                    raise ValueError(f"{path} is missing; start afresh in another folder")
-                models = relabelling.refit(ground, policies, asked, trained.states.params, part)
-                relabelling.save(path, models)
-            modes = relabelling.apply(modes, asked, relabelling.load(path))
+        paths = [folder / f"relabelled_{part}.npz" for part in range(1, LOOKS)] if asked else []
+        with ThreadPoolExecutor(1) as thread:
+            if not all(path.exists() for path in paths):
+                thread.submit(relabelling.compile_ahead, ground, policies, asked, initial)
+            for part, path in enumerate(paths, start=1):
+                trained = go_on(modes=modes, num_updates=part * ground.chunk_updates)
+                if not path.exists():
+                    if trained.history.food.shape[1] > part * ground.chunk_updates:
+                        raise ValueError(f"{path} is missing; start afresh in another folder")
+                    params = trained.states.params
+                    relabelling.save(path, relabelling.refit(ground, policies, asked, params, part))
+                modes = relabelling.apply(modes, asked, relabelling.load(path))
         return go_on(modes=modes, num_updates=updates)
 
 

@@ -60,27 +60,47 @@ def refit(
       part: how many parts of the training are over; draws other segments for each.
     """
     found: dict[int, RewardModel] = {}
-    descents = jnp.int32(ground.settings.budget.reward_model_steps)
     lifted = _refits(ground.settings.plan.network, ground.watched_steps)
-    for index, seed in enumerate(ground.seeds):
-        own = [one for one in asked if one.seed == seed]
-        if not own:
-            continue
-        watched = {
-            name: jax.tree.map(lambda x, index=index: x[index], stage)
-            for name, stage in policies.items()
-        }
-        pool = proxies.watch_stages(ground, watched, seed)
-        labels = stack([_labels(ground, list(policies), one.proxy, one.pairs) for one in own])
-        key = jax.random.fold_in(jax.random.key(seed), 1000 + part)
-        places = np.array([one.place for one in own])
-        keys = jax.vmap(partial(jax.random.fold_in, key))(jnp.asarray(places))
-        now = jax.tree.map(lambda x, places=places: x[places], params)
-        shared = (ground.world, ground.senses, pool, descents)
-        models = fetch(lifted(shared, *shard((labels, now, keys))), len(own))
-        for i, place in enumerate(places.tolist()):
-            found[place] = jax.tree.map(lambda x, i=i: x[i, 0], models)
+    for index in range(len(ground.seeds)):
+        if own := _of_seed(ground, asked, index):
+            arguments = _arguments(ground, policies, own, index, params, part)
+            models = fetch(lifted(*arguments), len(own))
+            for i, one in enumerate(own):
+                found[one.place] = jax.tree.map(lambda x, i=i: x[i, 0], models)
     return stack([found[one.place] for one in asked])
+
+
+def compile_ahead(ground: Ground, policies: Policies, asked: Sequence[Asked], params: Any) -> None:
+    """Compile what `refit` runs, such as in another thread while policies train."""
+    index = next(i for i in range(len(ground.seeds)) if _of_seed(ground, asked, i))
+    own = _of_seed(ground, asked, index)
+    lifted = _refits(ground.settings.plan.network, ground.watched_steps)
+    lifted.lower(*_arguments(ground, policies, own, index, params, 1)).compile()
+
+
+def _of_seed(ground: Ground, asked: Sequence[Asked], index: int) -> list[Asked]:
+    return [one for one in asked if one.seed == ground.seeds[index]]
+
+
+def _arguments(
+    ground: Ground, policies: Policies, own: Sequence[Asked], index: int, params: Any, part: int
+) -> tuple[Any, ...]:
+    """Of the program that fits the models of one seed's runs."""
+    seed = ground.seeds[index]
+    watched = {name: jax.tree.map(lambda x: x[index], stage) for name, stage in policies.items()}
+    pool = proxies.watch_stages(ground, watched, seed)
+    labels = stack([_labels(ground, list(policies), one.proxy, one.pairs) for one in own])
+    key = jax.random.fold_in(jax.random.key(seed), 1000 + part)
+    places = np.array([one.place for one in own])
+    keys = jax.vmap(partial(jax.random.fold_in, key))(jnp.asarray(places))
+    now = jax.tree.map(lambda x: x[places], params)
+    shared = (
+        ground.world,
+        ground.senses,
+        pool,
+        jnp.int32(ground.settings.budget.reward_model_steps),
+    )
+    return (shared, *shard((labels, now, keys)))
 
 
 def _labels(ground: Ground, stages: Sequence[str], name: str, pairs: int) -> Labels:
