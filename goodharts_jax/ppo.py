@@ -283,11 +283,12 @@ def _rewards(
     rewards = of_rollout(mode, rollout, next_view, discount)
     guard = mode.reward.guard
     if guard is not None and guard.anchor is not None:
-        then = jax.vmap(jax.vmap(policy(plan.network, guard.anchor, mode)))
+        then = jax.vmap(policy(plan.network, guard.anchor, mode))
 
         def divergence() -> jax.Array:
-            logits = then(rollout.view, rollout.noise_word).logits
-            log_prob = jax.vmap(jax.vmap(log_prob_of))(logits, rollout.action)
+            view, action = _steps(rollout)
+            logits = then(view, rollout.noise_word.reshape(-1)).logits
+            log_prob = jax.vmap(log_prob_of)(logits, action).reshape(rewards.shape)
             return leaving(guard, rollout.log_prob - log_prob)
 
         rewards -= lax.cond(guard.needs_anchor, divergence, lambda: jnp.zeros_like(rewards))

@@ -49,7 +49,8 @@ def product(rows: jax.Array, view: jax.Array) -> jax.Array:
     """The layer's product with a view, before its bias. float32[H].
 
     Args:
-      rows: of the function of that name; shared by all views of a batch.
+      rows: of the function of that name; shared by all views of a batch. In a batch of batches
+        both ways are gone, so flatten it.
       view: codes. uint8[V, V].
     """
     return _added(rows, view) + rows[-1]

@@ -138,4 +138,7 @@ def _divergence(now: Policy, then: Policy, rollout: Transition) -> jax.Array:
         return jnp.sum(jnp.exp(log_now) * (log_now - log_then))
 
     # Every eighth step is enough for a mean over views.
-    return jnp.mean(jax.vmap(jax.vmap(at))(rollout.view[::8], rollout.noise_word[::8]))
+    some = jax.tree.map(
+        lambda x: x[::8].reshape(-1, *x.shape[2:]), (rollout.view, rollout.noise_word)
+    )
+    return jnp.mean(jax.vmap(at)(*some))

@@ -77,11 +77,20 @@ def reset_to_base(
 
 @cache
 def _exposing(learn, answer, block: int):  # type: ignore[no-untyped-def]
+    learnt, ask = _traced_once(learn, answer)
+
     def expose(state: State, sample: Sample, query: Statement) -> Exposed:
-        ask = jax.jit(jax.vmap(answer, in_axes=(None, 0)))  # traced once for both
-        return Exposed(ask(state, query), ask(learn(state, sample), query))
+        return Exposed(ask(state, query), ask(learnt(state, sample), query))
 
     return over_runs(expose, block=block)
+
+
+@cache
+def _traced_once(learn, answer):  # type: ignore[no-untyped-def]
+    """A learner's two functions for all programs that they are part of: `(state, sample) -> state`
+    and `(state, queries) -> answers`.
+    """
+    return jax.jit(learn), jax.jit(jax.vmap(answer, in_axes=(None, 0)))
 
 
 class Streamed(NamedTuple):
@@ -107,7 +116,7 @@ def stream(learner: Learner, state: State, streams: Samples) -> Streamed:
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _stream(learn, answer, chunk: int, state: State, streams: Samples) -> Streamed:
-    asked = jax.jit(jax.vmap(answer, in_axes=(None, 0)))  # traced once for all
+    learn, asked = _traced_once(learn, answer)
     length = streams.label.shape[1]
 
     def one(samples: Samples) -> Streamed:
