@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from benchmarks.timing import isolated, save, timed
+from benchmarks.timing import ROUNDS, in_rounds, save, timed
 from evidence.runtime.devices import over_runs, shard
 from goodharts_jax import ActorCritic, make_hyper, make_mode, make_world, ppo
 
@@ -20,10 +20,14 @@ _PLAN = ppo.Plan()
 def main() -> None:
     """The measurements behind `evidence.runtime.devices.over_runs` and `goodharts_jax.sparse`."""
     ways = ("one_a_core", "whole_views", "side_by_side")
-    rows = [isolated(f"benchmarks.population:{how}") for how in ways]
+    rows = in_rounds([f"benchmarks.population:{how}" for how in ways])
     for row in rows:
         print(f"  {row['how']:>40}: {row['steps_per_second']:>10,.0f} steps/s")
-    save("population", rows, f"{_RUNS} runs, median of {_REPEATS} x {_UPDATES} update of each")
+    save(
+        "population",
+        rows,
+        f"{_RUNS} runs, median of {ROUNDS} x {_REPEATS} x {_UPDATES} update of each",
+    )
 
 
 def one_a_core() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.timing import isolated, save, timed
+from benchmarks.timing import ROUNDS, in_rounds, save, timed
 from goodharts_jax import make_hyper, make_mode, make_world, ppo, preferences, rewards
 
 _UPDATES, _REPEATS = 8, 5
@@ -19,11 +19,11 @@ _KINDS = ("table", "learnt", "ensemble", "divergence", "occupancy")
 
 def main() -> None:
     """Each in a process of its own, in the world of `world=small`."""
-    rows = [isolated(f"benchmarks.rewards:{kind}") for kind in _KINDS]
+    rows = in_rounds([f"benchmarks.rewards:{kind}" for kind in _KINDS])
     for row in rows:
         row["of_table"] = row["steps_per_second"] / rows[0]["steps_per_second"]
         print(f"  {row['reward']:>40}: {row['steps_per_second']:>10,.0f} steps/s")
-    save("rewards", rows, f"one run, median of {_REPEATS} x {_UPDATES} updates")
+    save("rewards", rows, f"one run, median of {ROUNDS} x {_REPEATS} x {_UPDATES} updates")
 
 
 def table() -> dict[str, Any]:

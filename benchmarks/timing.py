@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from evidence.results import Manifest
 from evidence.runtime import devices, files
 
 RESULTS = Path(__file__).parent / "results"
+ROUNDS = 3
 
 
 def timed(function: Callable[..., Any], carry: Any, *, repeats: int = 5) -> dict[str, Any]:
@@ -61,6 +62,27 @@ def isolated(case: str, **arguments: Any) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(f"{case} {arguments}:\n{done.stderr[-3000:]}")
     return {**arguments, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def in_rounds(cases: Sequence[str]) -> list[dict[str, Any]]:
+    """Cases with a rate, in turn and several times, since how fast a machine is changes by the
+    minute: the seconds of all rounds, and the rate at their median.
+    """
+    rounds = [[isolated(case) for case in cases] for _ in range(ROUNDS)]
+
+    def pooled(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        seconds = [second for row in rows for second in row["seconds"]]
+        median, steps = (
+            statistics.median(seconds),
+            rows[0]["steps_per_second"] * rows[0]["median_s"],
+        )
+        return rows[0] | {
+            "seconds": seconds,
+            "median_s": median,
+            "steps_per_second": steps / median,
+        }
+
+    return [pooled(rows) for rows in zip(*rounds, strict=True)]
 
 
 def peak_mb() -> float:
