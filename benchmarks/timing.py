@@ -72,15 +72,9 @@ def in_rounds(cases: Sequence[str]) -> list[dict[str, Any]]:
 
     def pooled(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         seconds = [second for row in rows for second in row["seconds"]]
-        median, steps = (
-            statistics.median(seconds),
-            rows[0]["steps_per_second"] * rows[0]["median_s"],
-        )
-        return rows[0] | {
-            "seconds": seconds,
-            "median_s": median,
-            "steps_per_second": steps / median,
-        }
+        median = statistics.median(seconds)
+        rate = rows[0]["steps_per_second"] * rows[0]["median_s"] / median
+        return rows[0] | {"seconds": seconds, "median_s": median, "steps_per_second": rate}
 
     return [pooled(rows) for rows in zip(*rounds, strict=True)]
 
