@@ -177,6 +177,11 @@ def _system_errors(folder: Path | None) -> Iterator[None]:
     """An error of the system, such as a full disk, as that and not as pages of its surroundings."""
     try:
         yield
+    except OSError as error:
+        # A write that fails, unlike an opening, names no file.
+        if error.errno is not None and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
+        raise
     except ValueError as error:
         if found := re.search(r"os_error_code='(\d+)'", str(error)):
             raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder)) from None

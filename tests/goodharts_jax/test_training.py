@@ -237,6 +237,15 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_of_the_system(tmp_path)
     assert told.value.filename == str(tmp_path / "checkpoints")
 
 
+def test_a_write_that_names_no_file_names_the_checkpoints(tmp_path):
+    """As Python's own of metadata, which may be the first to find a disk full."""
+    full = OSError(28, "No space left on device")
+    failing = mock.patch.object(checkpoints.ocp.CheckpointManager, "save", side_effect=full)
+    with failing, pytest.raises(OSError, match="No space left") as told:
+        learn(num_updates=2, folder=tmp_path / "checkpoints")
+    assert told.value.filename == str(tmp_path / "checkpoints")
+
+
 @pytest.mark.parametrize("hidden", [(9,), (8, 8)])
 def test_policies_of_another_network_are_refused(tmp_path, hidden):
     """In one line, however much the network's sizes hide in its parameters."""
