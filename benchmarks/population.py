@@ -42,7 +42,7 @@ def whole_views() -> dict[str, Any]:
 
 
 class _WholeViews(ActorCritic):
-    is_dense = False
+    """What a subclass does isn't known to `networks.policy`, which gives it all of a view."""
 
 
 def side_by_side() -> dict[str, Any]:

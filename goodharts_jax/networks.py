@@ -72,9 +72,9 @@ class Tower(nn.Module):
 
 def policy(network: nn.Module, params: Any, mode: Mode) -> Policy:
     """The policy of a network with its parameters, which perceives what the mode lets it."""
-    # An accelerator multiplies sooner than it gathers.
+    # An accelerator multiplies sooner than it gathers; what a subclass does isn't known.
     on_cpu = jax.default_backend() == "cpu"
-    if on_cpu and mode.noise is None and isinstance(network, ActorCritic) and network.is_dense:
+    if on_cpu and mode.noise is None and type(network) is ActorCritic and network.is_dense:
         return _of_items(network, params["params"], mode)
 
     def act(view: jax.Array, noise_word: jax.Array) -> Output:

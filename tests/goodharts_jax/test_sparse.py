@@ -85,6 +85,23 @@ def test_items_are_counted_out_in_order(size):
         assert bool(more) == (len(places) > sparse.MOST)
 
 
+class Doubtful(ActorCritic):
+    """Somebody's own, which halves all logits."""
+
+    def __call__(self, observation):
+        logits, value = super().__call__(observation)
+        return Output(logits / 2, value)
+
+
+def test_a_network_of_ones_own_is_asked_itself():
+    params = NETWORK.init(jax.random.key(1), jnp.zeros((11, 11, 2)))
+    view = views(1, 5)[0]
+    halved = policy(Doubtful(), params, MODE)(view, NO_NOISE).logits
+    whole = policy(NETWORK, params, MODE)(view, NO_NOISE).logits
+    np.testing.assert_allclose(2 * halved, whole, atol=1e-6)
+    assert np.abs(whole).max() > 1e-3
+
+
 def test_with_noise_the_whole_view_is_multiplied(monkeypatch):
     monkeypatch.setattr(sparse, "product", None)
     noisy = make_mode((1.0, 0.2), (0.3, 0.9), 0, 0, noise=0.5)
