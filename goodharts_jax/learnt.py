@@ -115,12 +115,7 @@ def train(
     """
     settings = ground.settings
     modes, initial, keys = _begun(ground, policies, prepared, jobs)
-    needed = training.memory_needed(settings.plan, ground.world, len(jobs))
-    if needed > (free := devices.memory_available()):
-        raise ValueError(
-            f"{len(jobs)} runs take about {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} are free; "
-            "lower runs, or give fewer proxies or remedies"
-        )
+    _check_memory(ground, len(jobs))
     labels = [(f"{job.proxy} {job.remedy or ''}".strip(), job.seed) for job in jobs]
     updates = ground.chunk_updates * LOOKS
     asked = [
@@ -144,16 +139,26 @@ def train(
         paths = [folder / f"relabelled_{part}.npz" for part in range(1, LOOKS)] if asked else []
         with ThreadPoolExecutor(1) as thread:
             if not all(path.exists() for path in paths):
-                thread.submit(relabelling.compile_ahead, ground, policies, asked, initial)
+                ahead = thread.submit(relabelling.compile_ahead, ground, policies, asked, initial)
             for part, path in enumerate(paths, start=1):
                 trained = go_on(modes=modes, num_updates=part * ground.chunk_updates)
                 if not path.exists():
                     if trained.history.food.shape[1] > part * ground.chunk_updates:
                         raise ValueError(f"{path} is missing; start afresh in another folder")
+                    ahead.result()  # or it would be compiled twice
                     params = trained.states.params
                     relabelling.save(path, relabelling.refit(ground, policies, asked, params, part))
                 modes = relabelling.apply(modes, asked, relabelling.load(path))
         return go_on(modes=modes, num_updates=updates)
+
+
+def _check_memory(ground: Ground, runs: int) -> None:
+    needed = training.memory_needed(ground.settings.plan, ground.world, runs)
+    if needed > (free := devices.memory_available()):
+        raise ValueError(
+            f"{runs} runs take about {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} are free; "
+            "lower runs, or give fewer proxies or remedies"
+        )
 
 
 def _once(observe: Observer) -> Observer:

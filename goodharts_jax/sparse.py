@@ -1,9 +1,9 @@
 """The first dense layer of a network, on views in which most cells are empty.
 
 A product of such a view with the layer's weights is a sum of a few of their rows. So the cells that
-hold an item are counted out, and their rows are added up; in a batch that has a view with more
-items than are provided for, the product is taken. Both ways are equal but for the order in which
-float32 numbers are summed.
+hold an item are counted out, and their rows are added up; where a view of a batch, or all of them
+together, hold more items than are provided for, the product is taken. Both ways are equal but for
+the order in which float32 numbers are summed.
 """
 
 from __future__ import annotations
@@ -49,26 +49,29 @@ def product(rows: jax.Array, view: jax.Array) -> jax.Array:
     """The layer's product with a view, before its bias. float32[H].
 
     Args:
-      rows: of the function of that name; shared by all views of a batch. In a batch of batches
-        both ways are gone, so flatten it.
+      rows: of the function of that name; shared by all views of a batch. Flatten a batch of
+        batches: there both ways are computed.
       view: codes. uint8[V, V].
     """
     return _added(rows, view) + rows[-1]
 
 
-@custom_vmap
-def _added(rows: jax.Array, view: jax.Array) -> jax.Array:
+def _alone(rows: jax.Array, view: jax.Array) -> jax.Array:
     return _dense(rows, view[None])[0]
+
+
+_added = custom_vmap(_alone)
 
 
 @_added.def_vmap
 def _added_in_batch(size: int, batched: list[bool], rows: jax.Array, views: jax.Array) -> Any:
     if batched[0]:
-        views = views if batched[1] else jnp.broadcast_to(views, (size, *views.shape))
-        return jax.vmap(lambda rows, view: _dense(rows, view[None])[0])(rows, views), True
+        axes = tuple(0 if each else None for each in batched)
+        return jax.vmap(_alone, axes)(rows, views), True
     places, more = jax.vmap(partial(items, most=MOST))(views)
     many = jnp.sum(places != len(rows) - 2) > _MEAN * size
-    return lax.cond(many | jnp.any(more), _dense_of, _sum_of, rows, views, places), True
+    is_dense = many | jnp.any(more)
+    return lax.cond(is_dense, lambda: _dense(rows, views), lambda: _sum(rows, places)), True
 
 
 def _dense(rows: jax.Array, views: jax.Array) -> jax.Array:
@@ -76,14 +79,6 @@ def _dense(rows: jax.Array, views: jax.Array) -> jax.Array:
     kinds = jnp.arange(1, NUM_KINDS, dtype=views.dtype)[:, None, None]
     there = (views[:, None] == kinds).reshape(len(views), -1)
     return there.astype(rows.dtype) @ rows[: there.shape[1]]
-
-
-def _dense_of(rows: jax.Array, views: jax.Array, places: jax.Array) -> jax.Array:
-    return _dense(rows, views)
-
-
-def _sum_of(rows: jax.Array, views: jax.Array, places: jax.Array) -> jax.Array:
-    return _sum(rows, places)
 
 
 @jax.custom_vjp
