@@ -110,12 +110,15 @@ class Through(NamedTuple):
       chunk: samples worked on side by side on a CPU.
       factored: the pace of a weight is the product of one for its input and one for its output, and
         `learn` is given both, as `Factors` in a kernel's place.
+      read: what is done to each sample once, before training, as no trained weight has a part in
+        it: (state, sample) -> sample; None for nothing.
     """
 
     learn: Callable[[State, Sample], Any]
-    answer: Callable[[Any, Statement], jax.Array]
+    answer: Callable[[Any, Any], jax.Array]
     chunk: int
     factored: bool = False
+    read: Callable[[State, Sample], Sample] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,10 +176,10 @@ def of(
       learner: whose base states.
       training: how much they are trained.
       outer: how.
-      through: what `meta` is trained through, if the learner's state has `pace` and its own `learn`
-        can't be differentiated; else its own `learn` and `answer`.
+      through: what `meta` is trained through, if not its own `learn` and `answer`; paces are learnt
+        if the learner takes gradient steps.
     """
-    chunk, paced = training.batch, through is not None
+    chunk, paced = training.batch, learner.exposure == "gradient"
     unexposed = Through(lambda state, sample: state, learner.answer, chunk)
     reading = Through(learner.learn, learner.answer, learner.chunk)
     return {
@@ -281,10 +284,14 @@ def rate_at(training: Training, done: jax.Array, fall: jax.Array) -> jax.Array:
 
 
 def _in_parts(chunk: int, over: Callable[[Samples], Any], samples: Samples) -> Any:
-    """The mean of what is found over samples, as many at a time as fit the cache."""
+    """What is found over samples, as many at a time as fit the cache; a row for each part."""
     size = math.gcd(samples.label.shape[0], at_once(chunk))
     parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), samples)
-    return jax.tree.map(lambda leaf: leaf.mean(0), jax.lax.map(over, parts))
+    return jax.lax.map(over, parts)
+
+
+def _mean(chunk: int, over: Callable[[Samples], Any], samples: Samples) -> Any:
+    return jax.tree.map(lambda leaf: leaf.mean(0), _in_parts(chunk, over, samples))
 
 
 def _trained(
@@ -299,11 +306,19 @@ def _trained(
             state = state._replace(pace=_paces(weights.haste, whole))
         return state._replace(params=weights.params)
 
+    def read(state: State, samples: Samples) -> Samples:
+        if through.read is None:
+            return samples
+        each = jax.vmap(through.read, (None, 0))
+        parts = _in_parts(through.chunk, lambda part: each(state, part), samples)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), parts)
+
     def loss(weights: _Weights, state: State, samples: Samples) -> jax.Array:
         return outer_loss(through, with_trained(state, weights, not through.factored), samples)
 
     @jax.jit
     def run(outer: Outer, state: State, samples: Samples, key: jax.Array) -> State:
+        samples = read(state, samples)
         held = max(min(HELD_OUT, (n := samples.label.shape[0]) // 8), 1)
         watched = jax.tree.map(lambda leaf: leaf[:held], samples)
 
@@ -311,7 +326,7 @@ def _trained(
             here = jax.random.fold_in(key, at.done)
             rows = jax.random.randint(here, (training.batch,), held, n)
             drawn = jax.tree.map(lambda leaf: leaf[rows], samples)
-            slope = _in_parts(
+            slope = _mean(
                 through.chunk, lambda part: jax.grad(loss)(at.weights, state, part), drawn
             )
             change, memory = optimiser.update(slope, at.memory)
@@ -323,7 +338,7 @@ def _trained(
             """A window of updates; or all that are left, once the rate falls."""
             rising = at.fall < 0
             at = jax.lax.fori_loop(0, jnp.where(rising, window, at.fall // 3), update, at)
-            now = _in_parts(through.chunk, lambda part: loss(at.weights, state, part), watched)
+            now = _mean(through.chunk, lambda part: loss(at.weights, state, part), watched)
             better = now < (1 - LEVEL) * at.least
             waited = jnp.where(rising, jnp.where(better, 0, at.waited + 1), at.waited)
             ends = rising & ((waited >= PATIENCE) | (at.done + window > level_at_most))

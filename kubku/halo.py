@@ -271,9 +271,21 @@ def feature_count(sizes: Sizes) -> int:
     return TEMPLATES + ENTITY_CODE.shape[1] + said
 
 
-def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
-    """A statement as f32[..., feature_count(sizes)]: template, entity code, attribute, and
-    (attribute, value), so that a value is bound to its attribute.
+class Parts(NamedTuple):
+    """A statement's `features`, of which many may be 0.
+
+    Attributes:
+      dense: the first of them, f32[..., N].
+      ones: columns after those that hold 1; all others hold 0. i32[..., M].
+    """
+
+    dense: jax.Array
+    ones: jax.Array
+
+
+def parts(statement: Statement, sizes: Sizes = DRAWN) -> Parts:
+    """A statement's features as `Parts`: template, entity code, attribute, and (attribute, value),
+    so that a value is bound to its attribute.
 
     All are one-hot but the entity's code. Beyond the usual sizes attributes are codes, too, and a
     bound value is the product of two (Plate, 1995, with products in the place of convolutions).
@@ -281,14 +293,14 @@ def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
     after them.
     """
     attribute, value = statement.attribute, statement.value
+    said, ones = [], jnp.zeros((*attribute.shape, 0), jnp.int32)
     if statement.frame is not None:
         pixels = _pixels(statement)
-        said = [jnp.zeros((*pixels.shape[:-1], ATTRIBUTES)), _filled([pixels], ATTRIBUTES * VALUES)]
+        said = [jnp.zeros((*pixels.shape[:-1], ATTRIBUTES)), pixels]
     elif sizes.is_usual:
-        said = [
-            jax.nn.one_hot(attribute, ATTRIBUTES),
-            jax.nn.one_hot(attribute * VALUES + value, ATTRIBUTES * VALUES),
-        ]
+        first = TEMPLATES + ENTITY_CODE.shape[1]
+        bound = first + ATTRIBUTES + attribute * VALUES + value
+        ones = jnp.stack([first + attribute, bound], axis=-1)
     else:
         code, role, filler = (
             jnp.asarray(_signs(count, bits, seed) / bits**0.5)
@@ -300,7 +312,15 @@ def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
         )
         said = [code[attribute], role[attribute] * filler[value] * _BOUND**0.5]
     template = jax.nn.one_hot(statement.template, TEMPLATES)
-    return jnp.concatenate([template, jnp.asarray(ENTITY_CODE)[statement.entity], *said], axis=-1)
+    whose = jnp.asarray(ENTITY_CODE)[statement.entity]
+    return Parts(jnp.concatenate([template, whose, *said], axis=-1), ones)
+
+
+def features(statement: Statement, sizes: Sizes = DRAWN) -> jax.Array:
+    """A statement as f32[..., feature_count(sizes)], see `parts`."""
+    dense, ones = parts(statement, sizes)
+    width = feature_count(sizes)
+    return _filled([dense], width) + jax.nn.one_hot(ones, width).sum(-2)
 
 
 def _pixels(statement: Statement) -> jax.Array:

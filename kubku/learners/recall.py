@@ -9,8 +9,9 @@ strength of its own recall: nothing here asks what was stated.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,8 @@ import numpy as np
 from flax import linen as nn
 
 from evidence.answers import Answer
-from kubku.base_states import UNTRAINED
-from kubku.halo import Learner, Sample, Sizes, State, Statement
+from kubku.base_states import UNTRAINED, Through
+from kubku.halo import Learner, Sample, Sizes, State, Statement, withheld
 
 Recall = Callable[[State, jax.Array], jax.Array]
 """(state, entity) -> f32[base, 1 + values]: shares that sum to 1, the first for knowing nothing."""
@@ -43,6 +44,43 @@ class Reader(nn.Module):
         for _ in range(2):
             x = nn.relu(nn.Dense(self.width)(x))
         return nn.Dense(3)(x)
+
+
+class Recalled(NamedTuple):
+    """A question, and what is recalled of whom it is about, f32[base, 1 + values]."""
+
+    asked: Statement
+    shares: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Judging:
+    """How a query is answered: (state, query) -> scores f32[3].
+
+    Attributes:
+      recall: reads the memory.
+      sizes: of the family.
+    """
+
+    recall: Recall
+    sizes: Sizes
+
+    def __call__(self, state: State, query: Statement) -> jax.Array:
+        return self.judged(state, self.recalled(state, query))
+
+    def recalled(self, state: State, query: Statement) -> Recalled:
+        """What no trained weight has a part in."""
+        return Recalled(query, self.recall(state, query.entity))
+
+    def judged(self, state: State, recalled: Recalled) -> jax.Array:
+        """Scores by what was recalled: of what can be stated at once, else by the network."""
+        query, shares = recalled
+        asked = question(self.sizes, query)
+        coded = jax.nn.one_hot(asked, 2 * self.sizes.derived)
+        logits: Any = Reader().apply(state.params, shares, coded)
+        known = 1 - shares[:, 0].min()  # of somebody of whom nothing is recalled nothing follows
+        judged = known * nn.softmax(logits) + (1 - known) * DOUBT
+        return jnp.where(asked >= 0, judged, literal(shares, self.sizes, query))
 
 
 def facts(sample: Sample) -> jax.Array:
@@ -93,18 +131,25 @@ def recalling(
       sizes: of the family.
       trials, chunk: see `Learner`.
     """
-    network, questions = Reader(), 2 * sizes.derived
 
     def start(key: jax.Array) -> State:
-        shares = jnp.zeros((sizes.base, 1 + sizes.values))
-        params = network.init(key, shares, jnp.zeros(questions))
-        return init()._replace(params=params, trained=UNTRAINED)
+        shares, coded = jnp.zeros((sizes.base, 1 + sizes.values)), jnp.zeros(2 * sizes.derived)
+        return init()._replace(params=Reader().init(key, shares, coded), trained=UNTRAINED)
 
-    def answer(state: State, query: Statement) -> jax.Array:
-        shares, asked = recall(state, query.entity), question(sizes, query)
-        logits: Any = network.apply(state.params, shares, jax.nn.one_hot(asked, questions))
-        known = 1 - shares[:, 0].min()  # of somebody of whom nothing is recalled nothing follows
-        judged = known * nn.softmax(logits) + (1 - known) * DOUBT
-        return jnp.where(asked >= 0, judged, literal(shares, sizes, query))
+    return Learner(start, learn, Judging(recall, sizes), {}, trials, chunk)
 
-    return Learner(start, learn, answer, {}, trials, chunk)
+
+def through(learner: Learner) -> Through:
+    """What the network of one that recalls is trained through: what is recalled when a sample is
+    asked about is found once, before training.
+    """
+    judging = learner.answer
+    assert isinstance(judging, Judging), "only one that recalls has a memory to read once"
+
+    def read(state: State, sample: Sample) -> Sample:
+        learnt = learner.learn(state, sample)
+        recalled: Any = jax.vmap(judging.recalled, (None, 0))(learnt, sample.query)
+        nothing: Any = None
+        return sample._replace(exposure=nothing, query=recalled, held=withheld(sample))
+
+    return Through(lambda state, sample: state, judging.judged, learner.chunk, read=read)

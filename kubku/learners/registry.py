@@ -30,7 +30,7 @@ from kubku.halo import (
     features,
     token_features,
 )
-from kubku.learners import controls, tabular
+from kubku.learners import controls, recall, tabular
 from kubku.learners.context import GRUReader, TransformerReader, context_learner
 from kubku.learners.custom import custom
 from kubku.learners.fast_weights import fast_weights
@@ -130,15 +130,18 @@ def _network(
     encode: Any,
     *,
     replayed: int = 0,
-    through: Callable[[nn.Module, Any], Through] = one_step,
+    shortcut: Callable[[Sizes], Through] | None = None,
 ) -> Make:
-    """A network that takes gradient steps; `replayed` items of other samples with each sample."""
+    """A network that takes gradient steps; `replayed` items of other samples with each sample.
+    `shortcut` is a quicker way through a step of it.
+    """
 
     def make(family: Family, training: Training, outer: Outer | None) -> Learner:
         assert outer is not None
         module, encoded = network(family), partial(encode, sizes=family.sizes)
         learner = gradient_learner(module, encoded, 8, replayed=replayed)
-        bases = base_states.of(learner, training, outer, through(module, encoded))
+        through = shortcut(family.sizes) if shortcut else one_step(module, encoded)
+        bases = base_states.of(learner, training, outer, through)
         if replayed:
             bases = base_states.prepared(bases, base_states.replay)
         return learner._replace(bases=bases)
@@ -151,14 +154,16 @@ def _mlp(*, replayed: int = 0) -> Make:
         lambda family: MLP(),
         features,
         replayed=replayed,
-        through=lambda network, encode: one_step_of_mlp(encode),
+        shortcut=one_step_of_mlp,
     )
 
 
-def _read(made: Learner, training: Training, outer: Outer | None) -> Learner:
+def _read(
+    made: Learner, training: Training, outer: Outer | None, through: Through | None = None
+) -> Learner:
     """With the base states of what reads a sample into its state."""
     assert outer is not None
-    bases = base_states.of(made, training, outer)
+    bases = base_states.of(made, training, outer, through)
     bases.pop("marginal")  # reading is only learnt by being trained through it
     return made._replace(bases=bases)
 
@@ -177,14 +182,17 @@ def _reading(family: Family, learner: Learner) -> Learner:
 
 def _recalling(memory: Callable[[Sizes], Learner]) -> Make:
     """A memory and a network that reads what it recalls."""
-    return lambda family, training, outer: _reading(
-        family, _read(memory(family.sizes), training, outer)
-    )
+
+    def make(family: Family, training: Training, outer: Outer | None) -> Learner:
+        learner = memory(family.sizes)
+        return _reading(family, _read(learner, training, outer, recall.through(learner)))
+
+    return make
 
 
 def _rank_one(family: Family, training: Training, outer: Outer | None) -> Learner:
     learner, fit = rank_one(family.sizes)
-    learner = _read(learner, training, outer)
+    learner = _read(learner, training, outer, recall.through(learner))
     fitted = base_states.prepared(
         {"meta": learner.bases["meta"]}, lambda state, samples, key: fit(state, samples)
     )

@@ -620,7 +620,7 @@ def test_other_rates_need_no_other_program(samples):
 
 def test_paces_start_where_they_are_told_to(samples):
     learner = gradient_learner(MLP(8), features, 4)
-    for through in (one_step(MLP(8), features), one_step_of_mlp(features)):
+    for through in (one_step(MLP(8), features), one_step_of_mlp()):
         training = Training(updates=1, batch=4)
         make = base_states.of(learner, training, Outer(1e-9, pace=0.25), through)
         made = make["meta"](learner.init(jax.random.key(0)), samples, jax.random.key(1))
@@ -645,7 +645,7 @@ def test_a_step_of_an_mlp_in_dual_form_is_a_step(samples, replayed):
         lambda z: 0.1 * jax.random.normal(jax.random.key(z.size), z.shape),
         base_states._hastes(state.params, jnp.float32(1), factored=True),
     )
-    slow, quick = one_step(network, features), one_step_of_mlp(features)
+    slow, quick = one_step(network, features), one_step_of_mlp()
 
     def loss(through):
         def of(params, haste):
