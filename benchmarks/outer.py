@@ -2,13 +2,12 @@
 
     python -m benchmarks outer [LEARNER ...]
 
-By default those that suit a CPU; of others the file keeps what it has. Successive halving
-(Jamieson & Talwalkar, 2016): all settings of a grid are tried with a quarter of the updates, the
-best third, and two at least, with half of them, and so on, in other families each time. Where the
+By default those that suit a CPU, each in every family that is drawn; of others the file keeps what
+it has. Successive halving (Jamieson & Talwalkar, 2016): all settings of a grid are tried with a
+quarter of the updates, the best third, and two at least, with half of them, and so on. Where the
 best lies at the edge of the grid, that grows there, and only what is new is tried. Trials are
-judged as a study judges: by KU at the BKU that trials are matched at, means over the families so
-far, on validation samples under rules that no study draws. The winners stand in `kubku.outer`; a
-test compares.
+judged as a study judges: by KU at the BKU that trials are matched at, on validation samples under
+rules that no study draws. The winners stand in `kubku.outer`; a test compares.
 """
 
 from __future__ import annotations
@@ -16,8 +15,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from itertools import product
+from typing import Any
 
 import jax
 import numpy as np
@@ -31,29 +33,21 @@ from kubku.outer import OUTER
 from kubku.protocol import MATCHED, point, reset_to_base, told, with_trial
 from kubku.tasks import FAMILIES, generate
 
-UPDATES, BATCH = 6000, 16
+UPDATES, BATCH = 15_000, 16
 RATE, PACE = 2.0, 3.0
 """Between neighbours of the grid, as factors."""
 SEED = 500
 """Of rules and samples; a family has a seed of its own. Studies' are told by the thesis."""
-PACED = (1e-3, 2e-3, 4e-3), (0.3, 0.9, 2.7)
+PACED = (1e-3, 2e-3, 4e-3), (0.1, 0.3, 0.9)
 """Rates and paces that the search begins with, of networks that learn a pace, and of others."""
-READERS = (1e-3, 2e-3, 4e-3, 8e-3), (1.0,)
+READERS = (2e-3, 4e-3, 8e-3, 1.6e-2), (1.0,)
 FINALISTS = 2
 """Settings that are tried to the end, at least."""
+SHARES = (0.25, 0.5, 1.0)
+"""Of the updates, that the settings are trained with which got so far."""
 
-
-class Rung(NamedTuple):
-    """What is asked of the settings that got so far: families, and the share of all updates."""
-
-    families: tuple[str, ...]
-    share: float
-
-
-RUNGS = (Rung(("grids",), 0.25), Rung(("stories",), 0.5), Rung(("series", "frames"), 1.0))
-
-Trial = Callable[[Outer, str, float], dict[str, Any]]
-"""(setting, family, share of the updates) -> a row with `score`."""
+Trial = Callable[[Outer, float], dict[str, Any]]
+"""(setting, share of the updates) -> a row with `score`."""
 
 
 def grid(rates: Sequence[float], paces: Sequence[float]) -> list[Outer]:
@@ -62,17 +56,12 @@ def grid(rates: Sequence[float], paces: Sequence[float]) -> list[Outer]:
 
 
 def halved(settings: Sequence[Outer], trial: Trial) -> list[Outer]:
-    """The settings from best to worst: by how far they got, then by the mean over what they were
-    tried on since then and before.
-    """
-    seen: dict[Outer, list[float]] = {setting: [] for setting in settings}
+    """The settings from best to worst: by how far they got, then by the score there."""
     standing, fallen = list(settings), list[Outer]()
-    for number, rung in enumerate(RUNGS):
-        for setting in standing:
-            rows = [trial(setting, family, rung.share) for family in rung.families]
-            seen[setting] += [row["score"] for row in rows]
-        standing.sort(key=lambda setting: -float(np.mean(seen[setting])))
-        if number < len(RUNGS) - 1:
+    for share in SHARES:
+        scores = {setting: trial(setting, share)["score"] for setting in standing}
+        standing.sort(key=lambda setting: -scores[setting])
+        if share < SHARES[-1]:
             cut = max(-(-len(standing) // 3), FINALISTS)
             standing, fallen = standing[:cut], standing[cut:] + fallen
     return standing + fallen
@@ -82,12 +71,12 @@ def search(
     rates: Sequence[float], paces: Sequence[float], trial: Trial
 ) -> tuple[Outer, list[dict[str, Any]]]:
     """The best setting, which is at no edge of the grid, and all trials."""
-    tried: dict[tuple[Outer, str, float], dict[str, Any]] = {}
+    tried: dict[tuple[Outer, float], dict[str, Any]] = {}
 
-    def once(setting: Outer, family: str, share: float) -> dict[str, Any]:
-        at = setting, family, share
+    def once(setting: Outer, share: float) -> dict[str, Any]:
+        at = setting, share
         if at not in tried:
-            tried[at] = {**setting._asdict(), "family": family, "share": share} | trial(*at)
+            tried[at] = {**setting._asdict(), "share": share} | trial(*at)
         return tried[at]
 
     rates, paces = sorted(rates), sorted(paces)
@@ -108,45 +97,45 @@ def _beyond(along: list[float], at: float, factor: float) -> list[float]:
     return [further, *along] if lower else [*along, further]
 
 
-def judged(name: str) -> Trial:
+@cache
+def drawn(family: str) -> tuple[Any, Samples, Samples]:
+    """Keys, samples to train on and samples to judge by."""
+    seed = SEED + list(FAMILIES).index(family)
+    keys = jax.random.split(jax.random.key(seed), 5)
+    rules = FAMILIES[family].rules(keys[4])
+    pretrain, validation = (
+        veiled(generate(FAMILIES[family], key, n, split, skew=WORLDS["skewed"], rules=rules))
+        for key, n, split in ((keys[0], 8192, "pretrain"), (keys[1], 512, "validation"))
+    )
+    return keys, pretrain, validation
+
+
+@cache
+def made(name: str, shown: bool, share: float) -> Learner:
+    """A learner whose base states are trained with a share of the updates; families that are told
+    share its programs.
+    """
+    family = next(family for family in FAMILIES.values() if family.is_shown == shown)
+    return registry.make(name, family, Training(updates=round(UPDATES * share), batch=BATCH))
+
+
+def judged(name: str, family: str) -> Trial:
     """What becomes of a network's `meta` weights that are trained in a way."""
-    data: dict[str, tuple[Any, Samples, Samples]] = {}
-    learners: dict[tuple[bool, float], Learner] = {}
 
-    def drawn(family: str) -> tuple[Any, Samples, Samples]:
-        if family not in data:
-            seed = SEED + list(FAMILIES).index(family)
-            keys = jax.random.split(jax.random.key(seed), 5)
-            rules = FAMILIES[family].rules(keys[4])
-            pretrain, validation = (
-                veiled(
-                    generate(FAMILIES[family], key, n, split, skew=WORLDS["skewed"], rules=rules)
-                )
-                for key, n, split in ((keys[0], 8192, "pretrain"), (keys[1], 512, "validation"))
-            )
-            data[family] = keys, pretrain, validation
-        return data[family]
-
-    def trial(outer: Outer, family: str, share: float) -> dict[str, Any]:
+    def trial(outer: Outer, share: float) -> dict[str, Any]:
         keys, pretrain, validation = drawn(family)
-        training = Training(updates=round(UPDATES * share), batch=BATCH)
-        program = FAMILIES[family].is_shown, share
-        if program not in learners:
-            learners[program] = registry.make(name, FAMILIES[family], training, outer)
-        learner = learners[program]
-        make: Any = learner.bases["meta"]
-        if isinstance(make, Maker):
-            make = dataclasses.replace(make, outer=outer)
-        else:
-            make = registry.make(name, FAMILIES[family], training, outer).bases["meta"]
-        start = time.process_time()
-        made = jax.block_until_ready(make(learner.init(keys[2]), pretrain, keys[3]))
-        seconds = time.process_time() - start
+        learner = made(name, FAMILIES[family].is_shown, share)
+        make = learner.bases["meta"]
+        assert isinstance(make, Maker)
+        start = time.perf_counter()
+        state = dataclasses.replace(make, outer=outer)(learner.init(keys[2]), pretrain, keys[3])
+        state = jax.block_until_ready(state)
+        row = {"updates": int(state.trained.updates), "level": bool(state.trained.level)}
+        row["seconds"] = time.perf_counter() - start
         if learner.exposure == "gradient":
-            made = with_trial(made, {"steps": 1, "rate": 1.0})  # as it was trained
-        scores = reset_to_base(learner, made, validation).after
-        row = summary(np.asarray(scores), validation) | {"cpu_seconds": seconds}
-        row |= {"updates": int(made.trained.updates), "level": bool(made.trained.level)}
+            state = with_trial(state, {"steps": 1, "rate": 1.0})  # as it was trained
+        scores = reset_to_base(learner, state, validation).after
+        row = summary(np.asarray(scores), validation) | row
         print(name, family, share, *outer, row, flush=True)
         return row
 
@@ -170,22 +159,25 @@ def main(*names: str) -> None:
     """Search for every network."""
     devices.configure()
     wanted = names or tuple(name for name in OUTER if not registry.LEARNERS[name].wants_gpu)
-    best: dict[str, dict[str, float]] = {}
-    trials: dict[str, list[dict[str, Any]]] = {}
-
-    def one(name: str) -> None:
-        paced = registry.LEARNERS[name].group == "gradient"
-        found, tried = search(*(PACED if paced else READERS), judged(name))
-        best[name], trials[name] = found._asdict(), tried
-
-    devices.side_by_side(one, wanted, lambda name: name)
     path = RESULTS / "outer.json"
-    if path.exists():
-        kept = json.loads(path.read_text("utf-8"))["results"]
-        best, trials = kept["best"] | best, kept["trials"] | trials
+    kept = json.loads(path.read_text("utf-8"))["results"] if names and path.exists() else {}
+    best: dict[str, dict[str, Any]] = defaultdict(dict, kept.get("best", {}))
+    trials: dict[str, dict[str, Any]] = defaultdict(dict, kept.get("trials", {}))
+
+    def one(of: tuple[str, str]) -> None:
+        name, family = of
+        paced = registry.LEARNERS[name].group == "gradient"
+        found, tried = search(*(PACED if paced else READERS), judged(name, family))
+        best[name][family], trials[name][family] = found._asdict(), tried
+
+    devices.side_by_side(one, product(wanted, FAMILIES), lambda of: of)
     note = (
-        f"successive halving by KU at a BKU of {MATCHED} on 512 validation samples a family in a "
-        f"skewed world, with up to {UPDATES} updates of {BATCH} samples; not searched: "
+        f"successive halving by KU at a BKU of {MATCHED} on 512 validation samples of the family "
+        f"in a skewed world, with up to {UPDATES} updates of {BATCH} samples; not searched: "
         f"{', '.join(name for name in OUTER if name not in best)}"
     )
-    save("outer", {"best": best, "trials": trials}, note)
+    ordered = [
+        {name: {family: of[name][family] for family in FAMILIES} for name in OUTER if name in of}
+        for of in (best, trials)
+    ]
+    save("outer", dict(zip(("best", "trials"), ordered, strict=True)), note)

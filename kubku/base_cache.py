@@ -34,6 +34,7 @@ from kubku.base_states import WORLDS, keys
 from kubku.cells import Cell
 from kubku.halo import Learner, State, veiled
 from kubku.learners.registry import KNOWN
+from kubku.outer import outer
 from kubku.samples import Source
 from kubku.settings import Experiment
 
@@ -168,7 +169,7 @@ class BaseCache:
             *(self._settings.seed, *self._settings.seeds(cell.replicate)),
             *(budget.pretrain, budget.training.model_dump(), self._code),
             *(jax.__version__, optax.__version__),
-            entry.outer,
+            outer(cell.learner, cell.family),
             self._source.digest(cell.family),
             target_digest(target) if target is not None else None,
         ]

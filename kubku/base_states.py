@@ -26,7 +26,7 @@ from pydantic import Field
 
 from evidence.runtime.config import Settings
 from evidence.runtime.devices import at_once
-from kubku.halo import Kind, Learner, Sample, Samples, State, Statement, withheld
+from kubku.halo import Kind, Learner, Sample, Samples, State, withheld
 
 Learn = Callable[[State, Sample], State]
 Make = Callable[[State, Samples, jax.Array], State]
@@ -141,6 +141,14 @@ class Maker:
 
 
 Bases = Mapping[str, Make | None]
+
+
+def trained_by(bases: Bases, outer: Outer | None) -> dict[str, Make | None]:
+    """The same base states, those that are trained by another setting; the programs stay."""
+    return {
+        name: dataclasses.replace(make, outer=outer) if isinstance(make, Maker) and outer else make
+        for name, make in bases.items()
+    }
 
 
 def prepared(bases: Bases, prepare: Make) -> dict[str, Make | None]:

@@ -14,9 +14,11 @@ from evidence.runtime.devices import at_once
 from evidence.runtime.files import read_plain, target_digest, write_json
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
+from kubku.base_states import trained_by
 from kubku.cells import Cell
 from kubku.halo import Learner, Sizes
 from kubku.learners.registry import BATCH, KNOWN, make
+from kubku.outer import outer
 from kubku.samples import Source
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, Family
@@ -88,7 +90,7 @@ def prepared(settings: Experiment, folder: Path) -> Plan:
 def _learners(
     settings: Experiment, families: Mapping[str, Family]
 ) -> dict[tuple[str, str], Learner]:
-    """Every learner for every family that it handles; the same object wherever it is the same
+    """Every learner for every family that it handles; of the same functions wherever it is the same
     program, so that compilations are shared.
     """
     made: dict[tuple[str, str], Learner] = {}
@@ -101,7 +103,8 @@ def _learners(
                 of = family.sizes, family.is_shown
                 if of not in shared or entry.of_family:
                     shared[of] = make(name, family, training, target=target)
-                made[name, family.name] = shared[of]
+                bases = trained_by(shared[of].bases, outer(name, family.name))
+                made[name, family.name] = shared[of]._replace(bases=bases)
     return made
 
 
@@ -138,8 +141,9 @@ def keep_settings(plan: Plan) -> None:
     # Learners and families may be added, but not another of one name.
     target = settings.learner.target
     for name in settings.learner.names:
-        if outer := KNOWN[name].outer:
-            own[f"outer.{name}"] = list(outer)
+        for family in plan.source.families:
+            if how := outer(name, family):
+                own[f"outer.{name}.{family}"] = list(how)
     if target is not None:
         own["learner.target"] = [target, target_digest(target)]
     for family in plan.source.families:

@@ -226,7 +226,9 @@ def one_step_of_mlp(sizes: Sizes = DRAWN, chunk: int = 64) -> Through:
     """
 
     def encode(said: Statement) -> Parts:
-        return parts(said, sizes) if jax.default_backend() == "cpu" else whole(features(said, sizes))
+        return (
+            parts(said, sizes) if jax.default_backend() == "cpu" else whole(features(said, sizes))
+        )
 
     def learn(state: GradientState, sample: Sample) -> Step:
         items, label, shown = exposed_to(sample, state.replay)

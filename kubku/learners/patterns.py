@@ -8,14 +8,16 @@ nearest pattern is always taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from functools import cache
+import dataclasses
+from collections.abc import Hashable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from kubku.base_states import Make, Maker
 from kubku.halo import ATTRIBUTES, DARK, FRAME, VALUES, Learner, Sample, Samples, State, Statement
 
 HALF = FRAME[0] * FRAME[1] // 2
@@ -82,20 +84,29 @@ def by_nearest_pattern(learner: Learner) -> Learner:
         own, book = _parted(state)
         return learner.answer(own, read(book, query))
 
-    def after(make: Callable[..., State] | None) -> Callable[..., State]:
-        def made(state: State, samples: Samples, key: jax.Array) -> State:
-            own, book = _parted(state)
-            first = (samples.exposure.frame, samples.query.frame)
-            frames = [f[:LOOKED_AT].reshape(-1, *FRAME) for f in first if f is not None]
-            book = fitted(jnp.concatenate(frames))
-            if make is not None:
-                own = make(own, _told(book, samples), key)
-            return _joined(own, book)
+    def after(make: Make | None) -> Make:
+        def made(make: Make | None, state: State, samples: Samples, key: jax.Array) -> State:
+            own, _ = _parted(state)
+            book, told = _read(samples)
+            return _joined(own if make is None else make(own, told, key), book)
 
-        return jax.jit(made)
+        if not isinstance(make, Maker):
+            return partial(made, make)
+        return Maker(
+            lambda outer, *of: made(dataclasses.replace(make, outer=outer), *of), make.outer
+        )
 
     bases = {name if make else "fitted": after(make) for name, make in learner.bases.items()}
     return learner._replace(init=init, learn=learn, answer=answer, bases=bases)
+
+
+@jax.jit
+def _read(samples: Samples) -> tuple[Codebook, Samples]:
+    """The patterns of samples, and what these say by them."""
+    first = (samples.exposure.frame, samples.query.frame)
+    frames = [f[:LOOKED_AT].reshape(-1, *FRAME) for f in first if f is not None]
+    book = fitted(jnp.concatenate(frames))
+    return book, _told(book, samples)
 
 
 def _told(book: Codebook, samples: Samples) -> Samples:

@@ -47,7 +47,7 @@ from kubku.learners.holographic import holographic
 from kubku.learners.hopfield import hopfield
 from kubku.learners.patterns import by_nearest_pattern
 from kubku.learners.rank_one import rank_one
-from kubku.outer import OUTER
+from kubku.outer import outer as best_outer
 from kubku.tasks import Family
 
 Group = Literal[
@@ -75,9 +75,8 @@ class Entry:
 
     Attributes:
       group: what kind it is, for legends and tables.
-      make: (family, how much its base states are trained, how) -> Learner; how: None for
-        `outer`'s. None for what isn't made of these.
-      outer: how its base states are trained, if a network is.
+      make: (family, how much its base states are trained, how) -> Learner; None for what isn't made
+        of these.
       milliseconds: that an update of its base state `meta` on `BATCH` samples takes a CPU core; 0
         where nothing is trained.
       spatial: it needs a family whose attributes lie in space, or that shows frames.
@@ -96,7 +95,6 @@ class Entry:
 
     group: Group
     make: Make | None
-    outer: Outer | None = None
     milliseconds: float = 0.0
     spatial: bool = False
     shown: bool = False
@@ -222,9 +220,9 @@ def _cnn(family: Family) -> nn.Module:
     return CNN(FRAME, 1) if family.is_shown else CNN(family.canvas, VALUES)
 
 
-def _memory(name: str, make: Make) -> Entry:
+def _memory(make: Make) -> Entry:
     """A memory, read by a network like the one that reads the dictionary."""
-    return Entry("memory", make, OUTER[name], usual=True)
+    return Entry("memory", make, usual=True)
 
 
 def _control(make: Callable[[], Learner]) -> Entry:
@@ -232,11 +230,10 @@ def _control(make: Callable[[], Learner]) -> Entry:
 
 
 LEARNERS = {
-    "mlp": Entry("gradient", _mlp(), OUTER["mlp"]),
+    "mlp": Entry("gradient", _mlp()),
     "cnn": Entry(
         "gradient",
         _network(_cnn, features),
-        OUTER["cnn"],
         milliseconds=69.0,
         spatial=True,
         of_family=True,
@@ -244,26 +241,22 @@ LEARNERS = {
     "gru": Entry(
         "gradient",
         _network(lambda family: GRU(), token_features),
-        OUTER["gru"],
         milliseconds=38.0,
     ),
     "transformer": Entry(
         "gradient",
         _network(lambda family: Transformer(), token_features),
-        OUTER["transformer"],
         milliseconds=140.0,
         slow=True,
     ),
     # It keeps as many items as a sample states facts; of words, not of frames.
-    "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), OUTER["mlp"], told=True),
-    "gru_context": Entry("reader", _reader(GRUReader, 64), OUTER["gru_context"], milliseconds=9.0),
-    "transformer_context": Entry(
-        "reader", _reader(TransformerReader, 32), OUTER["transformer_context"], milliseconds=32.0
-    ),
-    "fast_weights": _memory("fast_weights", _recalling(fast_weights)),
-    "rank_one": _memory("rank_one", _rank_one),
-    "hopfield": _memory("hopfield", _recalling(hopfield)),
-    "holographic": _memory("holographic", _recalling(holographic)),
+    "mlp_replay": Entry("replaying", _mlp(replayed=FACTS), told=True),
+    "gru_context": Entry("reader", _reader(GRUReader, 64), milliseconds=9.0),
+    "transformer_context": Entry("reader", _reader(TransformerReader, 32), milliseconds=32.0),
+    "fast_weights": _memory(_recalling(fast_weights)),
+    "rank_one": _memory(_rank_one),
+    "hopfield": _memory(_recalling(hopfield)),
+    "holographic": _memory(_recalling(holographic)),
     "grownet": Entry("grownet", _grownet(), grows=True, usual=True),
     "grownet_lookup": Entry("grownet", _plain(grownet_lookup), told=True, usual=True),
     # Slots answer with the count of their hits.
@@ -284,9 +277,7 @@ LEARNERS = {
     "random_answers": Entry("control", _table(lambda sizes: controls.random_answers())),
     "dictionary": Entry("control", _table(tabular.dictionary)),
     "pair_counts": Entry("control", _table(tabular.pair_counts), usual=True),
-    "dictionary_mlp": Entry(
-        "control", _recalling(tabular.dictionary_reader), OUTER["dictionary_mlp"], usual=True
-    ),
+    "dictionary_mlp": Entry("control", _recalling(tabular.dictionary_reader), usual=True),
     "nearest_neighbour": Entry(
         "control", _table(lambda sizes: controls.nearest_neighbour(EXPOSURES))
     ),
@@ -325,7 +316,7 @@ def make(
       name: a key of `KNOWN`, but no language model's.
       family: what it is to learn from.
       training: how much its base states are trained.
-      outer: how, if otherwise than its entry says.
+      outer: how, if otherwise than `kubku.outer` says.
       target: the user's own, as "module:Name", for a learner that needs it.
 
     Raises:
@@ -350,4 +341,4 @@ def make(
         }
         lacking = ", ".join(need for need, lacks in needs.items() if lacks)
         raise ValueError(f"{name} needs a family {lacking}; {family.name} is none")
-    return entry.make(family, training, outer or entry.outer)
+    return entry.make(family, training, outer or best_outer(name, family.name))
