@@ -48,6 +48,7 @@ _AXES = (
     Axis("epistemic", "cards", "draw", (30, 300, 3_000, 30_000), "drawn and worded"),
     Axis("kubku", "samples, mlp", "mlp", (16, 160, 1_600, 16_000), "learnt and asked"),
     Axis("kubku", "samples, grownet", "grownet", (16, 160, 1_600, 16_000), "learnt and asked"),
+    Axis("kubku", "learners, mlp", "learners", (1, 10, 100, 1_000), "an update of each base state"),
 )
 
 
@@ -137,6 +138,17 @@ def mlp(size: int) -> dict[str, Any]:
 def grownet(size: int) -> dict[str, Any]:
     """Samples of GrowNet."""
     return _samples("grownet", size)
+
+
+def learners(size: int) -> dict[str, Any]:
+    """Base states trained side by side, each with weights of its own."""
+    family = FAMILIES["stories"]
+    learner = registry.make("mlp", family, Training(updates=1, batch=16))
+    samples, make = generate(family, jax.random.key(1), 64, "pretrain"), learner.bases["meta"]
+    assert make is not None
+    train = jax.jit(jax.vmap(lambda key: make(learner.init(key), samples, key)))
+    keys = jax.random.split(jax.random.key(0), size)
+    return _seconds(timed(lambda _: train(keys), None, repeats=2))
 
 
 def _samples(name: str, size: int) -> dict[str, Any]:

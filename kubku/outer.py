@@ -11,6 +11,9 @@ from collections.abc import Mapping
 
 from kubku.base_states import Outer
 
+SAME_AS = {"mlp_replay": "mlp"}
+"""Whose settings another learner gets that is the same network."""
+
 ELSEWHERE = "stories"
 """Whose settings a family gets that wasn't searched in: a public set, a file of samples."""
 
@@ -38,5 +41,5 @@ OUTER: Mapping[str, Mapping[str, Outer]] = {
 
 def outer(name: str, family: str) -> Outer | None:
     """How a learner's base states are trained in a family; None if no network is trained."""
-    found = OUTER.get(name)
+    found = OUTER.get(SAME_AS.get(name, name))
     return None if found is None else found.get(family, found[ELSEWHERE])

@@ -17,7 +17,7 @@ from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
 from kubku.grownet.learner import grownet
 from kubku.grownet.lookup import grownet_lookup
-from kubku.outer import OUTER
+from kubku.outer import outer
 from kubku.parts import Tuned
 from kubku.plan import prepared
 from kubku.tasks import FAMILIES, generate
@@ -90,7 +90,7 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
     starts = [kept.get(cell._replace(base="random"))[0].params for cell in cells[:2]]
     assert not np.allclose(*(jax.tree.leaves(start)[1] for start in starts))
     note = json.loads(next((tmp_path / "alone").glob("*/note.json")).read_text())
-    assert list(OUTER["mlp"]) in note["made_of"]
+    assert list(outer("mlp", "stories")) in note["made_of"]
 
 
 def test_a_damaged_base_state_is_made_again(tmp_path, caplog):
