@@ -10,6 +10,7 @@ import chex
 import jax
 import numpy as np
 
+from evidence.runtime.compiling import brief
 from evidence.runtime.devices import fetch, over_runs, shard
 from goodharts_jax import survival
 from goodharts_jax import world as physics
@@ -81,7 +82,8 @@ class Evaluator:
       world: the rules to live under.
       step: `(shared, blocks) -> (lives, tally)`, a chunk of steps, compiled.
       blocks: of all candidates, parameters left out.
-      source: each block's place among the trained runs, row by row. int[blocks].
+      source: each block's place among the trained runs. int[blocks].
+      places: of all blocks, row by row. int[blocks].
       blocks_per_run: of a trained run.
       block_worlds: in a block.
       chunk: steps that `step` takes.
@@ -92,6 +94,7 @@ class Evaluator:
     step: Callable[[_Shared, _Block], tuple[Lives, Tally]]
     blocks: _Block
     source: np.ndarray
+    places: np.ndarray
     blocks_per_run: int
     block_worlds: int
     chunk: int
@@ -147,10 +150,12 @@ def make_evaluator(
         key = jax.random.fold_in(block.key, shared.chunk)
         return survival.rollout(shared.world, policy, block.lives, key, chunk, steps_per_world)
 
-    host_blocks, source = _blocks(candidates, scripts, blocks_per_run)
+    host_blocks, source, places = _blocks(candidates, scripts, blocks_per_run)
     step, blocks = over_runs(live), shard(host_blocks)
-    blocks = blocks._replace(lives=over_runs(reset)(world, blocks))
-    evaluator = Evaluator(world, step, blocks, source, blocks_per_run, size, chunk, steps_per_world)
+    blocks = blocks._replace(lives=over_runs(reset, brief=True)(world, blocks))
+    evaluator = Evaluator(
+        world, step, blocks, source, places, blocks_per_run, size, chunk, steps_per_world
+    )
     step.lower(_shared(world, 1.0, 0), _with_params(evaluator, candidates)).compile()
     return evaluator
 
@@ -185,7 +190,7 @@ def evaluate(
         tally, left = jax.tree.map(lambda x: x[i], (total, lives))
         return survival.finish(tally, left, evaluator.steps_per_world)
 
-    finished = map(life_table, range(num_blocks))
+    finished = map(life_table, evaluator.places)
     return {
         name: [
             survival.pool([next(finished) for _ in range(own)])
@@ -235,20 +240,23 @@ def _is_shape(leaf: Any) -> bool:
 
 def _blocks(
     candidates: Mapping[str, Candidate], scripts: list[Policy | None], blocks_per_run: int
-) -> tuple[_Block, np.ndarray]:
-    """All that is evaluated, block by block: candidate by candidate, run by run.
+) -> tuple[_Block, np.ndarray, np.ndarray]:
+    """All that is evaluated, block by block.
 
     Returns:
-      The blocks, on the host, and each one's place among the trained runs (0 for a script).
+      The blocks, on the host; each one's place among the trained runs (0 for a script); and where
+      those of each candidate stand, run by run.
     """
     trained = [candidate for candidate in candidates.values() if candidate.script is None]
     runs = [(candidate, seed) for candidate in candidates.values() for seed in candidate.seeds]
     sizes = [_blocks_of(candidate, blocks_per_run) for candidate, _ in runs]
-    of_run = np.repeat(np.arange(len(runs)), sizes)
+    # Dealt out, or one device would have all of the networks, and another the scripts.
+    order = _dealt(sum(sizes), jax.device_count())
+    of_run = np.repeat(np.arange(len(runs)), sizes)[order]
     places = iter(range(len(runs)))
     source = np.array([next(places) if row.script is None else 0 for row, _ in runs])[of_run]
 
-    @jax.jit
+    @brief
     @jax.vmap
     def block_keys(seed: jax.Array) -> jax.Array:
         keys = jax.random.split(run_keys(jax.random.key(seed)).evaluate, blocks_per_run)
@@ -264,13 +272,18 @@ def _blocks(
     blocks = _Block(
         policy=np.array([scripts.index(row.script) for row, _ in runs], np.int32)[of_run],
         key=jax.random.wrap_key_data(
-            jax.device_put(keys[of_run, np.concatenate([np.arange(size) for size in sizes])])
+            jax.device_put(keys[of_run, np.concatenate([np.arange(n) for n in sizes])[order]])
         ),
         mode=mode,
         params=None,
         lives=None,
     )
-    return blocks, source
+    return blocks, source, np.argsort(order)
+
+
+def _dealt(number: int, devices: int) -> np.ndarray:
+    """So many things dealt out to the devices, what goes to each of them side by side."""
+    return np.concatenate([np.arange(number)[first::devices] for first in range(devices)])
 
 
 def _blocks_of(candidate: Candidate, blocks_per_run: int) -> int:

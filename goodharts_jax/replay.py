@@ -19,6 +19,7 @@ from flax import struct
 from jax.tree_util import Partial
 
 from evidence.record import Record
+from evidence.runtime.compiling import brief
 from goodharts_jax import world as physics
 from goodharts_jax.modes import Mode
 from goodharts_jax.networks import ActorCritic
@@ -97,7 +98,7 @@ class Recording:
     event: physics.Event
 
 
-@partial(jax.jit, static_argnames="steps")
+@partial(brief, static_argnames="steps")
 def record(key: chex.PRNGKey, world: World, policy: Policy, steps: int) -> Recording:
     """Follow one policy for `steps` steps, its actions sampled.
 

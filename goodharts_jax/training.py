@@ -125,69 +125,104 @@ def train(
     Raises:
       ValueError: there is nothing to train and no checkpoint, or processes find different ones.
     """
-    watch_world = watch_world or world
-    num_runs = len(keys)
-    begin, go_on = _programs(plan, chunk_updates)
+    num_runs, programs = len(keys), _programs(plan, chunk_updates)
+    shared = _Shared(world, watch_world or world, hyper, np.zeros((), np.int32))
     modes, keys = shard((modes, keys))
     given = None if initial is None else shard(initial)
     if num_updates:
-        shared = _Shared(world, watch_world, hyper, np.zeros((), np.int32))
-        _compile(
-            begin, go_on, shared, _Run(modes, keys, given, shard(np.ones(num_runs, bool))), traced
-        )
-    states = begin(world, keys, modes, given)
+        _compile(programs, shared, _Run(modes, keys, given, shard(np.ones(num_runs, bool))), traced)
+    states = programs.begin(world, keys, modes, given)
     runs = _Run(modes, keys, _copied(states.params), goes_on=None)
     going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:
-        kept = checkpoints.latest(partial(fetch, states, num_runs))
-        done, found, history, watches = kept or (0, None, None, list[Watch]())
-        if history is not None:
-            states = shard(found)
-            observe(0, history)
-        goes_on = going_on(done, history)
-        while goes_on.any():
-            # The first look is at what has not learnt yet.
-            count = _next_look(done, chunk_updates) - done if watches else 0
-            shared = _Shared(world, watch_world, hyper, np.asarray(count, np.int32))
-            states, *news = go_on(shared, runs._replace(goes_on=shard(goes_on)), states)
-            chunk, watched = fetch(news, num_runs)
-            watches.append(_where(goes_on, watched, watches[-1] if watches else watched))
-            if count:
-                chunk = History(*(column[:, :count] for column in chunk))
-                chunk = _where(goes_on, chunk, jax.tree.map(lambda x: x * np.nan, chunk))
-                history = _joined(history, chunk)
-                goes_on = going_on(done + count, history)
-                state, ends = partial(fetch, states, num_runs), not goes_on.any()
-                checkpoints.save(done + count, state, history, watches, ends)
-                observe(done, chunk)
-            done += count
+        carry_on = partial(_carry_on, programs, shared, runs, going_on, checkpoints, observe)
+        states, history, watches = carry_on(states, num_runs, chunk_updates)
     if history is None:
         raise ValueError(f"there is nothing to train and no checkpoint in {folder}")
     together = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *watches)
     return Trained(fetch(states, num_runs), history, together)
 
 
+def _carry_on(
+    programs: _Programs,
+    shared: _Shared,
+    runs: _Run,
+    going_on: Callable[[int, History | None], np.ndarray],
+    checkpoints: Checkpoints,
+    observe: Observer,
+    states: TrainState,
+    num_runs: int,
+    chunk_updates: int,
+) -> tuple[TrainState, History | None, list[Watch]]:
+    """Chunk after chunk, from the last checkpoint until no run goes on."""
+    kept = checkpoints.latest(partial(fetch, states, num_runs))
+    done, found, history, watches = kept or (0, None, None, list[Watch]())
+    if history is not None:
+        states = shard(found)
+        observe(0, history)
+    goes_on = going_on(done, history)
+    while goes_on.any():
+        # The first look is at what has not learnt yet.
+        count = _next_look(done, chunk_updates) - done if watches else 0
+        now = runs._replace(goes_on=shard(goes_on))
+        news = None
+        if count:
+            of_chunk = shared._replace(updates=np.asarray(count, np.int32))
+            states, news = programs.go_on(of_chunk, now, states)
+        seen = programs.look(shared.watch_world, now, states.params)
+        chunk, watched = fetch((news, seen), num_runs)
+        watches.append(_where(goes_on, watched, watches[-1] if watches else watched))
+        if count:
+            chunk = History(*(column[:, :count] for column in chunk))
+            chunk = _where(goes_on, chunk, jax.tree.map(lambda x: x * np.nan, chunk))
+            history = _joined(history, chunk)
+            goes_on = going_on(done + count, history)
+            state, ends = partial(fetch, states, num_runs), not goes_on.any()
+            checkpoints.save(done + count, state, history, watches, ends)
+            observe(done, chunk)
+        done += count
+    return states, history, watches
+
+
+class _Programs(NamedTuple):
+    """What a training runs. What looks at runs stands by itself, to be compiled beside the other.
+
+    Attributes:
+      begin: what begins runs.
+      go_on: what carries them on.
+      look: what tells what they have learnt.
+    """
+
+    begin: Lifted
+    go_on: Lifted
+    look: Lifted
+
+
 @cache
-def _programs(plan: Plan, chunk_updates: int) -> tuple[Lifted, Lifted]:
-    """What begins runs and what carries them on; made once, for a training in several parts."""
-    begin = over_runs(
-        lambda world, key, mode, params: ppo.start(plan, world, run_keys(key).train, mode, params)
+def _programs(plan: Plan, chunk_updates: int) -> _Programs:
+    """Made once, for a training in several parts."""
+
+    def begin(world: World, key: chex.PRNGKey, mode: Mode, params: Any) -> TrainState:
+        return ppo.start(plan, world, run_keys(key).train, mode, params)
+
+    return _Programs(
+        over_runs(begin, brief=True),
+        over_runs(partial(_chunk, plan, chunk_updates), donate=(2,)),
+        over_runs(partial(_look, plan), brief=True),
     )
-    return begin, over_runs(partial(_chunk, plan, chunk_updates), donate=(2,))
 
 
-def _compile(
-    begin: Lifted, go_on: Lifted, shared: _Shared, runs: _Run, traced: Callable[[], None]
-) -> None:
-    """Compile both programs, the first while the second is traced."""
+def _compile(programs: _Programs, shared: _Shared, runs: _Run, traced: Callable[[], None]) -> None:
+    """Compile all programs, each while the next is traced."""
     own = runs.key, runs.mode, runs.initial
-    begun = begin.shapes(shared.world, *own)
+    begun = programs.begin.shapes(shared.world, *own)
+    runs = runs._replace(initial=begun.params)
     with ThreadPoolExecutor(1) as thread:
-        compiled = thread.submit(begin.lower(shared.world, *own).compile)
-        lowered = go_on.lower(shared, runs._replace(initial=begun.params), begun)
+        begin = thread.submit(programs.begin.lower(shared.world, *own).compile)
+        go_on = thread.submit(programs.go_on.lower(shared, runs, begun).compile)
+        programs.look.lower(shared.watch_world, runs, begun.params).compile()
         traced()
-        lowered.compile()
-        compiled.result()
+        begin.result(), go_on.result()
 
 
 @jax.jit
@@ -236,11 +271,8 @@ def _where(runs: np.ndarray, these: Any, others: Any) -> Any:
 
 def _chunk(
     plan: Plan, most: int, shared: _Shared, run: _Run, state: TrainState
-) -> tuple[TrainState, History, Watch]:
-    """Up to `most` updates of one run, and a watch of what it has learnt; nothing of one that
-    stopped.
-    """
-
+) -> tuple[TrainState, History]:
+    """Up to `most` updates of one run; nothing of one that stopped."""
     empty = History(*[jnp.zeros(most)] * len(History._fields))
 
     def update(index: jax.Array, carry: tuple[TrainState, History]) -> tuple[TrainState, History]:
@@ -248,18 +280,19 @@ def _chunk(
         state, news = ppo.advance(plan, shared.world, shared.hyper, run.mode, state, 1)
         return state, jax.tree.map(lambda column, one: column.at[index].set(one[0]), history, news)
 
-    def train(state: TrainState) -> tuple[TrainState, History, Watch]:
-        # How many is traced: one program for short chunks and long ones.
-        state, history = jax.lax.fori_loop(0, shared.updates, update, (state, empty))
+    # How many is traced: one program for short chunks and long ones.
+    updates = jnp.where(run.goes_on, shared.updates, 0)
+    return jax.lax.fori_loop(0, updates, update, (state, empty))
+
+
+def _look(plan: Plan, world: World, run: _Run, params: Any) -> Watch:
+    """A watch of what a run has learnt; of nothing where it has stopped."""
+
+    def look() -> Watch:
         # Runs of equal seed are watched in equal worlds, at all times of their training.
-        key = run_keys(run.key).watch
-        watched = watch(plan, shared.watch_world, run.mode, state.params, run.initial, key)
-        return state, history, watched
+        return watch(plan, world, run.mode, params, run.initial, run_keys(run.key).watch)
 
-    def leave(state: TrainState) -> tuple[TrainState, History, Watch]:
-        return state, empty, unwatched()
-
-    return jax.lax.cond(run.goes_on, train, leave, state)
+    return jax.lax.cond(run.goes_on, look, unwatched)
 
 
 def _joined(before: History | None, after: History) -> History:

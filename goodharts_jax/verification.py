@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from evidence import stats
 from evidence.measurement import Measurement
+from evidence.runtime.compiling import brief
 from goodharts_jax.modes import Mode
 from goodharts_jax.networks import ActorCritic
 from goodharts_jax.networks import policy as network_policy
@@ -85,7 +86,7 @@ def directional_accuracy(policy: Policy, radius: int) -> DirectionalAccuracy:
     )
 
 
-@partial(jax.jit, static_argnames=("network", "radius"))
+@partial(brief, static_argnames=("network", "radius"))
 def mean_directional_accuracy(
     network: ActorCritic, params: Any, mode: Mode, radius: int
 ) -> DirectionalAccuracy:

@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import ContextVar, copy_context
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from evidence.runtime import compiling
 
 _AXIS = "runs"
 # 2,000 samples took the MLP 67 ms on an H100 by 256 at a time, and 24 ms by 2,048.
@@ -143,8 +146,7 @@ def wait_for_all(name: str) -> None:
 
 def same_in_all_processes(number: int) -> bool:
     """Whether every process came to the same number."""
-    everyone = multihost_utils.process_allgather(np.int32(number))
-    return bool(np.all(everyone == number))
+    return bool(np.all(multihost_utils.process_allgather(np.int32(number)) == number))
 
 
 def shard(runs: Any, *, block: int = 1) -> Any:
@@ -180,7 +182,8 @@ def fetch(runs: Any, num_runs: int) -> Any:
     def bare(leaf: jax.Array) -> jax.Array:
         return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
-    get = jax.device_get if jax.process_count() == 1 else _from_all_processes
+    of_many = partial(multihost_utils.process_allgather, tiled=True)
+    get = jax.device_get if jax.process_count() == 1 else of_many
     fetched = get(jax.tree.map(bare, runs))
 
     def cut(leaf: jax.Array, host: np.ndarray) -> Any:
@@ -194,7 +197,11 @@ def fetch(runs: Any, num_runs: int) -> Any:
 
 
 def over_runs(
-    function: Callable[..., Any], *, donate: tuple[int, ...] = (), block: int | None = None
+    function: Callable[..., Any],
+    *,
+    donate: tuple[int, ...] = (),
+    block: int | None = None,
+    brief: bool = False,
 ) -> Lifted:
     """Lift a function of one run to a whole population.
 
@@ -203,8 +210,9 @@ def over_runs(
       donate: positions of arguments whose memory may be used for the results.
       block: how many a device works on side by side. By default all of its runs on an accelerator,
         and one on a CPU, for caches hold one run and not ten (benchmarks/population.py compares).
+      brief: whether it is soon done, see `compiling.in_brief`.
     """
-    return Lifted(function, donate, block)
+    return Lifted(function, donate, block, brief)
 
 
 class Lifted:
@@ -214,8 +222,10 @@ class Lifted:
     are laid out likewise.
     """
 
-    def __init__(self, function: Callable[..., Any], donate: tuple[int, ...], block: int | None):
-        self._function, self._donate, self._block = function, donate, block
+    def __init__(
+        self, function: Callable[..., Any], donate: tuple[int, ...], block: int | None, brief: bool
+    ):
+        self._function, self._donate, self._block, self._brief = function, donate, block, brief
         self._programs: dict[Mesh, Any] = {}
 
     def __call__(self, shared: Any, *runs: Any) -> Any:
@@ -224,12 +234,8 @@ class Lifted:
         return program(shared, *runs)
 
     def lower(self, shared: Any, *runs: Any) -> jax.stages.Lowered:
-        """What a call would compile, traced: for another thread to compile, say, since tracing
-        takes Python for itself and compiling doesn't. A call then finds it compiled.
-
-        Args:
-          shared: as for a call.
-          runs: likewise, or their shapes as `shapes` gives them.
+        """What a call of these, or of `shapes`, would compile, traced; then it finds it compiled.
+        Another thread may compile it: tracing takes Python for itself, and compiling doesn't.
         """
         program, shared = self._program(shared, runs)
         return program.lower(shared, *runs)
@@ -258,7 +264,7 @@ class Lifted:
                 return self._function(shared, *run)
 
             if self._block is not None:
-                return _in_blocks(jax.vmap(one), runs, self._block)
+                return jax.lax.map(one, runs, batch_size=self._block)
             return for_each(one, runs)
 
         lifted = jax.shard_map(
@@ -268,8 +274,12 @@ class Lifted:
             out_specs=PartitionSpec(_AXIS),
             check_vma=False,
         )
-        laid_out = NamedSharding(mesh, PartitionSpec(_AXIS))
-        return jax.jit(lifted, donate_argnums=self._donate, out_shardings=laid_out)
+        return jax.jit(
+            lifted,
+            donate_argnums=self._donate,
+            out_shardings=NamedSharding(mesh, PartitionSpec(_AXIS)),
+            compiler_options=compiling.in_brief() if self._brief else None,
+        )
 
 
 def _mesh_of(runs: Any) -> Mesh:
@@ -379,16 +389,6 @@ def _put(
     # Not by way of JAX, which compiles a program for every shape that comes from the host.
     host = fill(np.asarray(leaf, jax.dtypes.result_type(leaf)))
     return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
-
-
-def _in_blocks(function: Callable[..., Any], runs: Any, block: int) -> Any:
-    blocks = jax.tree.map(lambda x: x.reshape(-1, block, *x.shape[1:]), runs)
-    results = jax.lax.map(function, blocks)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), results)
-
-
-def _from_all_processes(runs: Any) -> Any:
-    return multihost_utils.process_allgather(runs, tiled=True)
 
 
 def is_key(leaf: Any) -> bool:
