@@ -18,23 +18,49 @@ ELSEWHERE = "stories"
 """Whose settings a family gets that wasn't searched in: a public set, a file of samples."""
 
 
-def _everywhere(outer: Outer) -> Mapping[str, Outer]:
-    return {ELSEWHERE: outer}
-
-
 OUTER: Mapping[str, Mapping[str, Outer]] = {
-    "mlp": _everywhere(Outer(2e-3, 0.3)),
-    "dictionary_mlp": _everywhere(Outer(4e-3)),
-    "fast_weights": _everywhere(Outer(4e-3)),
-    "rank_one": _everywhere(Outer(4e-3)),
-    "hopfield": _everywhere(Outer(4e-3)),
-    "holographic": _everywhere(Outer(8e-3)),
+    "mlp": {
+        "stories": Outer(2e-3, 0.9),
+        "series": Outer(2e-3, 0.9),
+        "grids": Outer(2e-3, 0.3),
+        "frames": Outer(1e-3, 0.1),
+    },
+    "dictionary_mlp": {
+        "stories": Outer(8e-3),
+        "series": Outer(8e-3),
+        "grids": Outer(4e-3),
+        "frames": Outer(8e-3),
+    },
+    "fast_weights": {
+        "stories": Outer(4e-3),
+        "series": Outer(8e-3),
+        "grids": Outer(4e-3),
+        "frames": Outer(4e-3),
+    },
+    "rank_one": {
+        "stories": Outer(4e-3),
+        "series": Outer(4e-3),
+        "grids": Outer(8e-3),
+        "frames": Outer(8e-3),
+    },
+    "hopfield": {
+        "stories": Outer(4e-3),
+        "series": Outer(8e-3),
+        "grids": Outer(4e-3),
+        "frames": Outer(8e-3),
+    },
+    "holographic": {
+        "stories": Outer(4e-3),
+        "series": Outer(8e-3),
+        "grids": Outer(4e-3),
+        "frames": Outer(8e-3),
+    },
     # Not searched since they want a GPU: one setting each.
-    "cnn": _everywhere(Outer(6e-3, 2.5)),
-    "gru": _everywhere(Outer(6e-3, 0.5)),
-    "transformer": _everywhere(Outer(2e-3, 0.1)),
-    "gru_context": _everywhere(Outer(4e-3)),
-    "transformer_context": _everywhere(Outer(2e-3)),
+    "cnn": {ELSEWHERE: Outer(6e-3, 2.5)},
+    "gru": {ELSEWHERE: Outer(6e-3, 0.5)},
+    "transformer": {ELSEWHERE: Outer(2e-3, 0.1)},
+    "gru_context": {ELSEWHERE: Outer(4e-3)},
+    "transformer_context": {ELSEWHERE: Outer(2e-3)},
 }
 """By network and family."""
 
