@@ -68,7 +68,8 @@ def growth(axes: list[dict[str, Any]]) -> Figure:
                 most = figures.point(index, markerfacecolor="none")
                 panel.plot(last["size"], last[measured], **most)
         panel.set(xscale="log", yscale="log", xlabel="Size", ylabel=label)
-    panels[0].legend()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure
 
 

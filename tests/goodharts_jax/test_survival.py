@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import CensoredData, ecdf
 
 from evidence import lifetimes
-from goodharts_jax import rollouts, seekers, survival, world
+from goodharts_jax import evaluation, rollouts, seekers, survival, world
 from goodharts_jax.modes import make_mode
 from goodharts_jax.policies import Output
 from goodharts_jax.survival import ALL, FIRST, LifeTable, Lives, Tally
@@ -338,3 +338,9 @@ def test_pool_keeps_worlds_apart_and_adds_the_rest():
     assert pooled.items.tolist() == [[0, 4, 5], [0, 9, 1]]
     assert pooled.steps == 10
     assert set(Tally.__dataclass_fields__) == set(vars(pooled.tally))
+
+
+def test_an_evaluation_s_blocks_are_dealt_out_to_the_devices():
+    """Seven to two of them: the first works on every other one, the second on the rest."""
+    assert evaluation._dealt(7, 2).tolist() == [0, 2, 4, 6, 1, 3, 5]
+    assert evaluation._dealt(3, 1).tolist() == [0, 1, 2]
