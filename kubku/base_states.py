@@ -302,6 +302,15 @@ def _mean(chunk: int, over: Callable[[Samples], Any], samples: Samples) -> Any:
     return jax.tree.map(lambda leaf: leaf.mean(0), _in_parts(chunk, over, samples))
 
 
+def _read(through: Through, state: State, samples: Samples) -> Samples:
+    """Samples, each read once where there is something to read."""
+    if through.read is None:
+        return samples
+    each = jax.vmap(through.read, (None, 0))
+    parts = _in_parts(through.chunk, lambda part: each(state, part), samples)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), parts)
+
+
 def _trained(
     through: Through, training: Training, paced: bool
 ) -> Callable[[Outer, State, Samples, jax.Array], State]:
@@ -314,19 +323,12 @@ def _trained(
             state = state._replace(pace=_paces(weights.haste, whole))
         return state._replace(params=weights.params)
 
-    def read(state: State, samples: Samples) -> Samples:
-        if through.read is None:
-            return samples
-        each = jax.vmap(through.read, (None, 0))
-        parts = _in_parts(through.chunk, lambda part: each(state, part), samples)
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), parts)
-
     def loss(weights: _Weights, state: State, samples: Samples) -> jax.Array:
         return outer_loss(through, with_trained(state, weights, not through.factored), samples)
 
     @jax.jit
     def run(outer: Outer, state: State, samples: Samples, key: jax.Array) -> State:
-        samples = read(state, samples)
+        samples = _read(through, state, samples)
         held = max(min(HELD_OUT, (n := samples.label.shape[0]) // 8), 1)
         watched = jax.tree.map(lambda leaf: leaf[:held], samples)
 
