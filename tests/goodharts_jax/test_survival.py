@@ -344,3 +344,26 @@ def test_an_evaluation_s_blocks_are_dealt_out_to_the_devices():
     """Seven to two of them: the first works on every other one, the second on the rest."""
     assert evaluation._dealt(7, 2).tolist() == [0, 2, 4, 6, 1, 3, 5]
     assert evaluation._dealt(3, 1).tolist() == [0, 1, 2]
+
+
+def test_what_was_dealt_out_is_put_together_again(monkeypatch):
+    """Blocks of two scripts, three and two seeds, dealt to two devices: taken by their places, they
+    stand as with one device, the same keys with the same scripts.
+    """
+    scripts = [seekers.random_walk, seekers.omniscient_seeker]
+    candidates = {
+        f"script {i}": evaluation.Candidate(script, None, None, range(9, 9 + runs), whole=True)
+        for i, (script, runs) in enumerate(zip(scripts, (3, 2), strict=True))
+    }
+
+    def told(devices):
+        monkeypatch.setattr(jax, "device_count", lambda: devices)
+        blocks, _, places = evaluation._blocks(candidates, scripts, 3)
+        return blocks.policy, np.asarray(jax.random.key_data(blocks.key)), places
+
+    policy, key, places = told(2)
+    alone, its_key, in_order = told(1)
+    assert in_order.tolist() == list(range(15)) and alone.tolist() == [0] * 9 + [1] * 6
+    assert policy.tolist() == [0] * 5 + [1] * 3 + [0] * 4 + [1] * 3
+    np.testing.assert_array_equal(policy[places], alone)
+    np.testing.assert_array_equal(key[places], its_key)

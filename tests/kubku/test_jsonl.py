@@ -12,6 +12,7 @@ from kubku import measures, protocol
 from kubku.base_states import Training
 from kubku.halo import (
     DRAWN,
+    ENTITY_CODE,
     FEATURES,
     Learner,
     Sizes,
@@ -300,6 +301,17 @@ def test_thousands_of_people_attributes_and_values_fit(tmp_path):
     assert many.family.sizes.base == 30 and many.family.sizes.values == 67
     with pytest.raises(ValueError, match="grownet_lookup needs a family of 20 attributes"):
         registry.make("grownet_lookup", many.family, Training(updates=1, batch=1))
+
+
+def test_features_of_a_statement_by_hand():
+    """Of a drawn family: one-hot template, the entity's code, one-hot attribute, and attribute and
+    value together.
+    """
+    told = np.asarray(features(Statement(*map(np.int32, (2, 7, 4, 5)))))
+    expected = np.zeros(4 + 16 + 28 + 28 * 8)
+    expected[[2, 4 + 16 + 4, 4 + 16 + 28 + 4 * 8 + 5]] = 1
+    expected[4:20] = ENTITY_CODE[7]
+    np.testing.assert_array_equal(told, expected)
 
 
 def test_codes_of_many_attributes_and_values_tell_statements_apart():
