@@ -12,7 +12,6 @@ rules that no study draws. The winners stand in `kubku.outer`; a test compares.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections import defaultdict
@@ -26,7 +25,7 @@ import numpy as np
 
 from benchmarks.timing import RESULTS, save
 from evidence.runtime import devices
-from kubku.base_states import WORLDS, Maker, Outer, Training
+from kubku.base_states import WORLDS, Outer, Training, trained_by
 from kubku.halo import Learner, Samples, Stratum, veiled
 from kubku.learners import registry
 from kubku.outer import OUTER
@@ -125,11 +124,10 @@ def judged(name: str, family: str) -> Trial:
     def trial(outer: Outer, share: float) -> dict[str, Any]:
         keys, pretrain, validation = drawn(family)
         learner = made(name, FAMILIES[family].is_shown, share)
-        make = learner.bases["meta"]
-        assert isinstance(make, Maker)
+        make = trained_by(learner.bases, outer)["meta"]
+        assert make is not None
         start = time.perf_counter()
-        state = dataclasses.replace(make, outer=outer)(learner.init(keys[2]), pretrain, keys[3])
-        state = jax.block_until_ready(state)
+        state = jax.block_until_ready(make(learner.init(keys[2]), pretrain, keys[3]))
         row = {"updates": int(state.trained.updates), "level": bool(state.trained.level)}
         row["seconds"] = time.perf_counter() - start
         if learner.exposure == "gradient":
@@ -160,7 +158,7 @@ def main(*names: str) -> None:
     devices.configure()
     wanted = names or tuple(name for name in OUTER if not registry.LEARNERS[name].wants_gpu)
     path = RESULTS / "outer.json"
-    kept = json.loads(path.read_text("utf-8"))["results"] if names and path.exists() else {}
+    kept = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
     best: dict[str, dict[str, Any]] = defaultdict(dict, kept.get("best", {}))
     trials: dict[str, dict[str, Any]] = defaultdict(dict, kept.get("trials", {}))
 

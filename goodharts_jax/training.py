@@ -135,8 +135,9 @@ def train(
     runs = _Run(modes, keys, _copied(states.params), goes_on=None)
     going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:
-        carry_on = partial(_carry_on, programs, shared, runs, going_on, checkpoints, observe)
-        states, history, watches = carry_on(states, num_runs, chunk_updates)
+        states, history, watches = _carry_on(
+            programs, shared, runs, states, going_on, checkpoints, observe, num_runs, chunk_updates
+        )
     if history is None:
         raise ValueError(f"there is nothing to train and no checkpoint in {folder}")
     together = jax.tree.map(lambda *parts: np.stack(parts, axis=1), *watches)
@@ -147,10 +148,10 @@ def _carry_on(
     programs: _Programs,
     shared: _Shared,
     runs: _Run,
+    states: TrainState,
     going_on: Callable[[int, History | None], np.ndarray],
     checkpoints: Checkpoints,
     observe: Observer,
-    states: TrainState,
     num_runs: int,
     chunk_updates: int,
 ) -> tuple[TrainState, History | None, list[Watch]]:
@@ -222,7 +223,8 @@ def _compile(programs: _Programs, shared: _Shared, runs: _Run, traced: Callable[
         go_on = thread.submit(programs.go_on.lower(shared, runs, begun).compile)
         programs.look.lower(shared.watch_world, runs, begun.params).compile()
         traced()
-        begin.result(), go_on.result()
+        begin.result()
+        go_on.result()
 
 
 @jax.jit

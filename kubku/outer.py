@@ -18,6 +18,10 @@ ELSEWHERE = "stories"
 """Whose settings a family gets that wasn't searched in: a public set, a file of samples."""
 
 
+def _readers(**rates: float) -> Mapping[str, Outer]:
+    return {family: Outer(rate) for family, rate in rates.items()}
+
+
 OUTER: Mapping[str, Mapping[str, Outer]] = {
     "mlp": {
         "stories": Outer(2e-3, 0.9),
@@ -25,36 +29,11 @@ OUTER: Mapping[str, Mapping[str, Outer]] = {
         "grids": Outer(2e-3, 0.3),
         "frames": Outer(1e-3, 0.1),
     },
-    "dictionary_mlp": {
-        "stories": Outer(8e-3),
-        "series": Outer(8e-3),
-        "grids": Outer(4e-3),
-        "frames": Outer(8e-3),
-    },
-    "fast_weights": {
-        "stories": Outer(4e-3),
-        "series": Outer(8e-3),
-        "grids": Outer(4e-3),
-        "frames": Outer(4e-3),
-    },
-    "rank_one": {
-        "stories": Outer(4e-3),
-        "series": Outer(4e-3),
-        "grids": Outer(8e-3),
-        "frames": Outer(8e-3),
-    },
-    "hopfield": {
-        "stories": Outer(4e-3),
-        "series": Outer(8e-3),
-        "grids": Outer(4e-3),
-        "frames": Outer(8e-3),
-    },
-    "holographic": {
-        "stories": Outer(4e-3),
-        "series": Outer(8e-3),
-        "grids": Outer(4e-3),
-        "frames": Outer(8e-3),
-    },
+    "dictionary_mlp": _readers(stories=8e-3, series=8e-3, grids=4e-3, frames=8e-3),
+    "fast_weights": _readers(stories=4e-3, series=8e-3, grids=4e-3, frames=4e-3),
+    "rank_one": _readers(stories=4e-3, series=4e-3, grids=8e-3, frames=8e-3),
+    "hopfield": _readers(stories=4e-3, series=8e-3, grids=4e-3, frames=8e-3),
+    "holographic": _readers(stories=4e-3, series=8e-3, grids=4e-3, frames=8e-3),
     # Not searched since they want a GPU: one setting each.
     "cnn": {ELSEWHERE: Outer(6e-3, 2.5)},
     "gru": {ELSEWHERE: Outer(6e-3, 0.5)},
