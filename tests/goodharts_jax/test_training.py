@@ -314,6 +314,13 @@ def test_the_watch_books_energy_and_reward(undisturbed):
     assert (watch.kl[:, 0] == 0).all() and (watch.kl[:, 1:] > 0).all()
 
 
+def test_a_training_is_watched_in_the_world_that_it_is_told(undisturbed):
+    """One without items: nothing is eaten there, and what is learnt elsewhere stays the same."""
+    told = learn(watch_world=make_world(12, 2, food=(0, 0), poison=(0, 0)))
+    assert (told.watches.food == 0).all() and (undisturbed.watches.food > 0).all()
+    assert_equal(told.states, undisturbed.states)
+
+
 def test_looks_lie_close_at_first():
     assert training.looks(8, 8) == [0, 1, 2, 4, 8, 16, 24, 32]
     assert training.looks(6, 5) == [0, 1, 2, 4, 5, 10]
