@@ -199,8 +199,9 @@ def svg(figure: Figure) -> str:
 
 def _lay_out(figure: Figure) -> None:
     """Find room for everything once, not again for each file: it takes most of the time."""
-    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
-        figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.execute(figure)
         # Not "none": a placeholder would have each file drawn twice.
         figure.set_layout_engine(None)
 

@@ -42,12 +42,12 @@ from goodharts_jax.population import Study
 from goodharts_jax.pressure import GoodhartCurve
 from goodharts_jax.results import (
     DeviceAgreement,
+    Directions,
     Manifest,
     ModeResults,
     Modes,
     Results,
     Training,
-    Verification,
 )
 from goodharts_jax.resuming import checkpoints_of, require_own
 from goodharts_jax.seekers import SHOWN
@@ -224,17 +224,20 @@ def _train(study: Study, aside: Aside) -> Trained:
 
 def _modes(study: Study, trained: Trained, aside: Aside) -> partial[Results]:
     """The table of modes, what is made of it, and a replay: all but the manifest."""
-    counted = _evaluate(study, trained, aside)
+    with ThreadPoolExecutor(1) as thread:  # Python is free while worlds are stepped
+        alone = thread.submit(_alone, study, trained)
+        counted = _evaluate(study, trained, aside)
     modes = _tabulate(study, counted, _trainings(study, trained))
-    recorded = files.plain(_record(study, trained))
+    verification.require_same_conditions(modes)
+    recorded, directions, agreement = alone.result()
     files.write_text(study.folder / "replay.json", json.dumps(recorded, allow_nan=False))
     lives = {name: survival.first_lives(survival.pool(counted[name])) for name in study.rows}
     return partial(
         assessment.of_modes,
         modes=modes,
         logrank=tuple(assessment.logrank(lives)),
-        verification=_verification(study, trained, modes),
-        device_agreement=_device_agreement(study, trained),
+        verification=verification.verify(modes, directions),
+        device_agreement=agreement,
         goodhart_curves=_goodhart_curves(study, trained, modes),
     )
 
@@ -336,21 +339,21 @@ def _tabulate(
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def _verification(study: Study, trained: Trained, modes: Modes) -> dict[str, Verification]:
-    verification.require_same_conditions(modes)
+def _alone(study: Study, trained: Trained) -> tuple[Any, dict[str, Directions], DeviceAgreement]:
+    """What policies are asked outside of an evaluation: a replay, as plain data; where single items
+    draw them; and whether all devices compute the same, by the first mode's first policy.
+    """
     policies = {
         name: (_own_params(study, trained, name), mode) for name, mode in study.rows.items()
     }
     network, radius = study.settings.plan.network, study.settings.world.view_radius
-    return verification.verify(modes, network, policies, radius)
-
-
-def _device_agreement(study: Study, trained: Trained) -> DeviceAgreement:
-    """The first mode's first policy, as each kind of device computes it."""
-    name, mode = next(iter(study.rows.items()))
-    params = jax.tree.map(lambda x: x[0], _own_params(study, trained, name))
-    radius = study.settings.world.view_radius
-    return verification.policy_agreement(study.settings.plan.network, params, mode, radius)
+    params, mode = next(iter(policies.values()))
+    first = jax.tree.map(lambda x: x[0], params)
+    return (
+        files.plain(_record(study, trained)),
+        verification.directions(network, policies, radius),
+        verification.policy_agreement(network, first, mode, radius),
+    )
 
 
 def _watch_steps(study: Study, trained: Trained) -> list[int]:

@@ -265,26 +265,39 @@ def policy_agreement(network: ActorCritic, params: Any, mode: Mode, radius: int)
 # ---- all checks of a table ----------------------------------------------------------------------
 
 
-def verify(
-    modes: Modes, network: ActorCritic, policies: Mapping[str, tuple[Any, Mode]], radius: int
-) -> dict[str, Verification]:
-    """Every check of each trained mode.
+def directions(
+    network: ActorCritic, policies: Mapping[str, tuple[Any, Mode]], radius: int
+) -> dict[str, Directions]:
+    """Where the policies of each mode go, shown single items.
 
     Args:
-      modes: the table.
       network: of the policies.
       policies: by name, the parameters of a mode's runs, with a leading axis [runs], and the mode.
       radius: of the view, in cells.
     """
+    found = {
+        name: jax.device_get(mean_directional_accuracy(network, params, mode, radius))
+        for name, (params, mode) in policies.items()
+    }
+    return {
+        name: Directions(**{part: column.tolist() for part, column in vars(one).items()})
+        for name, one in found.items()
+    }
+
+
+def verify(modes: Modes, shown: Mapping[str, Directions]) -> dict[str, Verification]:
+    """Every check of each trained mode.
+
+    Args:
+      modes: the table.
+      shown: `directions` of the trained modes.
+    """
     floors = survival_floor(modes)
     checked = {}
-    for name, (params, mode) in policies.items():
-        found = jax.device_get(mean_directional_accuracy(network, params, mode, radius))
+    for name, own in shown.items():
         trainings = [run.training for run in modes[name].runs]
         checked[name] = Verification(
-            directions=Directions(
-                **{part: column.tolist() for part, column in vars(found).items()}
-            ),
+            directions=own,
             converged=all(training.converged for training in trainings if training is not None),
             survival_floor=floors[name],
         )

@@ -93,10 +93,10 @@ def test_a_legend_below_names_everything_once():
     assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
 
 
-def test_a_figure_is_drawn_once_for_its_layout_and_once_for_each_file(figure, tmp_path):
+def test_a_figure_is_drawn_once_for_each_file(figure, tmp_path):
     drawn, draw = [], type(figure).draw
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(figure), "draw", lambda *a: drawn.append(1) or draw(*a))
         figures.save(figure, tmp_path, "curve")
         figures.svg(figure)
-    assert len(drawn) == 1 + 3
+    assert len(drawn) == 3
