@@ -100,3 +100,15 @@ def test_a_figure_is_drawn_once_for_each_file(figure, tmp_path):
         figures.save(figure, tmp_path, "curve")
         figures.svg(figure)
     assert len(drawn) == 3
+
+
+def test_what_is_saved_has_room_for_its_labels(tmp_path):
+    figure, axes = figures.canvas(1, 2, width=5)
+    for each in axes:
+        each.set_yticks([0, 1], ["nothing at all", "everything there is"])
+        each.set_xlabel("of what\nthere\nis")
+    figures.save(figure, tmp_path, "labelled")
+    left, right = (each.get_tightbbox() for each in axes)
+    assert left.x1 <= right.x0
+    inside = figure.bbox.padded(1)
+    assert inside.x0 <= left.x0 and right.x1 <= inside.x1 and inside.y0 <= left.y0

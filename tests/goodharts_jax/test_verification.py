@@ -1,11 +1,16 @@
 """Directional accuracy by hand, plateaus on synthetic curves, floors and equal configurations."""
 
+from itertools import zip_longest
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from goodharts_jax import seekers, verification
+from goodharts_jax.modes import make_mode
+from goodharts_jax.networks import ActorCritic
+from goodharts_jax.networks import policy as network_policy
 from goodharts_jax.policies import Output
 from goodharts_jax.results import ModeResults, RunResults, Training
 from goodharts_jax.world import FOOD, MOVES, POISON
@@ -70,6 +75,41 @@ def test_probabilities_are_softmax_of_logits():
     np.testing.assert_allclose(result.approach_food[7], 0.1, rtol=1e-6)
 
 
+def test_each_mode_is_checked_by_its_own_policies():
+    network, same = ActorCritic(hidden=(8,)), make_mode((1, 0), (0, 1), 1, -2)
+
+    def runs(seed: int) -> tuple:
+        # Biases that are drawn too, or a policy just made hardly prefers one move to another.
+        params = network.init(jax.random.key(seed), jnp.zeros((5, 5, 2)))
+        draw = np.random.default_rng(seed)
+        return jax.tree.map(lambda x: jnp.asarray(draw.normal(size=(2, *x.shape))), params), same
+
+    policies = {"ground_truth": runs(0), "proxy": runs(1)}
+    shown = verification.directions(network, policies, 2)
+    for name, (params, seen) in policies.items():
+        alone = [
+            verification.directional_accuracy(
+                network_policy(network, jax.tree.map(lambda x, i=i: x[i], params), seen), 2
+            )
+            for i in range(2)
+        ]
+        for part, found in shown[name]:
+            mean = np.mean([getattr(one, part) for one in alone], axis=0)
+            np.testing.assert_allclose(found, mean, atol=1e-5, err_msg=part)
+    assert shown["ground_truth"] != shown["proxy"]
+
+    modes = {
+        "ground_truth": mode([90, 92, 94], [True, True, True]),
+        "proxy": mode([9, 10, 11], [True, False, True]),
+        "random_walk": mode([9.9, 10.1, 10.0], scripted=True),
+    }
+    checked = verification.verify(modes, shown)
+    assert {name: check.directions for name, check in checked.items()} == shown
+    assert checked["ground_truth"].converged and not checked["proxy"].converged
+    assert checked["ground_truth"].survival_floor.above is True
+    assert checked["proxy"].survival_floor.above is False
+
+
 # ---- convergence --------------------------------------------------------------------------------
 
 X = np.linspace(0, 1, 200)
@@ -112,9 +152,15 @@ def test_every_curve_must_level_off():
 # ---- floor --------------------------------------------------------------------------------------
 
 
-def mode(survival: list[float], scripted: bool = False) -> ModeResults:
+def mode(
+    survival: list[float], converged: list[bool] | None = None, *, scripted: bool = False
+) -> ModeResults:
     """A mode of which no more is known."""
-    runs = tuple(RunResults.model_construct(survival_restricted_mean=s) for s in survival)
+    training = [Training.model_construct(converged=each) for each in converged or []]
+    runs = tuple(
+        RunResults.model_construct(survival_restricted_mean=one, training=own)
+        for one, own in zip_longest(survival, training)
+    )
     return ModeResults.model_construct(scripted=scripted, runs=runs)
 
 
