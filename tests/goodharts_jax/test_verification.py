@@ -1,13 +1,14 @@
 """Directional accuracy by hand, plateaus on synthetic curves, floors and equal configurations."""
 
 from itertools import zip_longest
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goodharts_jax import seekers, verification
+from goodharts_jax import seekers, study, verification
 from goodharts_jax.modes import make_mode
 from goodharts_jax.networks import ActorCritic
 from goodharts_jax.networks import policy as network_policy
@@ -108,6 +109,27 @@ def test_each_mode_is_checked_by_its_own_policies():
     assert checked["ground_truth"].converged and not checked["proxy"].converged
     assert checked["ground_truth"].survival_floor.above is True
     assert checked["proxy"].survival_floor.above is False
+
+
+def test_a_study_asks_the_policies_of_each_mode_and_the_first_of_all(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(verification, "directions", lambda _, policies, __: asked.update(policies))
+    monkeypatch.setattr(verification, "policy_agreement", lambda _, *first: first)
+    monkeypatch.setattr(study, "_record", lambda *_: {})
+    plan, small = SimpleNamespace(network=None), SimpleNamespace(view_radius=2)
+    rows = {"ground_truth": "truly", "proxy": "by proxy"}
+    about = SimpleNamespace(
+        rows=rows,
+        own=lambda name: slice(0, 2) if name == "ground_truth" else slice(2, 4),
+        settings=SimpleNamespace(plan=plan, world=small),
+    )
+    trained = SimpleNamespace(states=SimpleNamespace(params=np.arange(4)))
+    _, _, first = study._alone(about, trained)
+    assert {name: (*params, mode) for name, (params, mode) in asked.items()} == {
+        "ground_truth": (0, 1, "truly"),
+        "proxy": (2, 3, "by proxy"),
+    }
+    assert first == (0, "truly", 2)
 
 
 # ---- convergence --------------------------------------------------------------------------------
