@@ -29,8 +29,8 @@ NUM_ACTIONS = len(MOVES)
 ENERGY_UNIT = 1e-4
 # Energy saturates here (107,374.1824) instead of wrapping around.
 _MAX_ENERGY = 1 << 30
-# Cells tried in a step before a loop takes over: at 3% occupancy it runs once in 10,000 steps.
-_CANDIDATES = 4
+# Cells drawn at a time for a fresh world; the protocol's never needs more than once.
+_DRAWN = 512
 
 
 @struct.dataclass
@@ -140,29 +140,49 @@ def reset(world: World, key: chex.PRNGKey) -> State:
       world: the rules.
       key: consumed.
     """
-    count_key, item_key, agent_key = jax.random.split(key, 3)
+    count_key, item_key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
     low, high = world.items[:, 0], world.items[:, 1]
-    items = jax.random.randint(count_key, (NUM_KINDS,), low, high + 1, jnp.int32)
-    side = world.size + 2 * world.view_radius
-    grid = jnp.zeros((side, side), jnp.uint8)
-
-    agent = jax.random.randint(agent_key, (2,), 0, world.size)
-
-    def place(i: jax.Array, grid: jax.Array) -> jax.Array:
-        kind = jnp.where(i < items[FOOD], FOOD, jnp.where(i < items.sum(), POISON, EMPTY))
-        key = jax.random.fold_in(item_key, i)
-        cell, _ = _draw_cells(world, grid, key, agent, ate=True, died=False)
-        return _write(world, grid, cell, kind.astype(jnp.uint8))
-
-    # The bound is that of the fullest world: one that all worlds share keeps the loop in place.
-    grid = lax.fori_loop(0, high.sum(), place, grid)
+    words = jax.random.bits(count_key, (NUM_KINDS,), jnp.uint32)
+    items = low + (words % (high + 1 - low).astype(jnp.uint32)).astype(jnp.int32)
+    codes, agent = _scatter(world, item_key, items)
     return State(
-        grid=grid,
-        position=agent,
+        grid=jnp.pad(codes.reshape(world.size, world.size), world.view_radius, mode="wrap"),
+        position=jnp.stack(_place(world, agent)),
         energy=world.start_energy,
         age=jnp.zeros((), jnp.int32),
         items=items,
     )
+
+
+def _scatter(world: World, key: chex.PRNGKey, items: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The agent and all items on distinct cells, each uniform over what is left.
+
+    Cells are drawn many at a time, and taken in the order of their draws: the first is the agent's,
+    and each item takes the next that nothing has taken before it.
+
+    Returns:
+      Codes, uint8[num_cells], and the agent's cell, int32[]; cells are counted row by row.
+    """
+    order = jnp.arange(_DRAWN, dtype=jnp.int16)
+
+    def more(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        codes, agent, last, rounds = carry
+        words = jax.random.bits(jax.random.fold_in(key, rounds), (_DRAWN,), jnp.uint32)
+        cell, fair = _cell(world, words)
+        earliest = jnp.full((world.num_cells,), _DRAWN, jnp.int16)
+        earliest = earliest.at[cell].min(jnp.where(fair, order, _DRAWN), mode="promise_in_bounds")
+        takes = (_at(earliest, cell) == order) & (_at(codes, cell) == EMPTY) & (cell != agent)
+        number = last + jnp.cumsum(takes)
+        is_item = takes & (number > 0) & (number <= items.sum())
+        kind = jnp.where(is_item, jnp.where(number <= items[FOOD], FOOD, POISON), EMPTY)
+        codes = codes.at[cell].max(kind.astype(jnp.uint8), mode="promise_in_bounds")
+        agent = jnp.max(jnp.where(takes & (number == 0), cell, agent))
+        return codes, agent, number[-1], rounds + 1
+
+    # The agent is number 0, before the items.
+    nothing = (jnp.zeros((world.num_cells,), jnp.uint8), *map(jnp.int32, (-1, -1, 0)))
+    codes, agent, *_ = lax.while_loop(lambda carry: carry[2] < items.sum(), more, nothing)
+    return codes, agent
 
 
 def respawn(world: World, state: State, key: chex.PRNGKey) -> State:
@@ -196,7 +216,7 @@ def step(
     """
     position = destination(world, state, action)
 
-    eaten = _read(world, state.grid, position)
+    eaten = _read(world, state.grid, *position)
     cost = world.energy[eaten] - world.move_cost
     energy = jnp.minimum(state.energy + jnp.where(world.mortal, cost, 0), _MAX_ENERGY)
 
@@ -238,9 +258,9 @@ def cells(world: World, state: State) -> jax.Array:
     return state.grid[inside, inside]
 
 
-def _read(world: World, grid: jax.Array, position: jax.Array) -> jax.Array:
-    y, x = position + world.view_radius
-    return grid.at[y, x].get(mode="promise_in_bounds")
+def _read(world: World, grid: jax.Array, y: jax.Array, x: jax.Array) -> jax.Array:
+    radius = world.view_radius
+    return grid.at[y + radius, x + radius].get(mode="promise_in_bounds")
 
 
 def _write(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) -> jax.Array:
@@ -253,9 +273,26 @@ def _write(world: World, grid: jax.Array, position: jax.Array, code: jax.Array) 
     return grid
 
 
-# A 32-bit word is reduced modulo the number of cells only below the largest multiple of it, so that
-# no cell is favoured. The loop behind the first candidates nearly never runs, and must not, because
-# under `vmap` all worlds wait for the last.
+def _at(array: jax.Array, cell: jax.Array) -> jax.Array:
+    return array.at[cell].get(mode="promise_in_bounds")
+
+
+def _cell(world: World, word: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A cell, counted row by row, from 32 random bits; and whether it counts: only below their
+    largest multiple of the number of cells, so that no cell is favoured.
+    """
+    fair = (1 << 32) // world.num_cells * world.num_cells - 1
+    cell = (word % jnp.uint32(world.num_cells)).astype(jnp.int32)
+    return cell, word <= jnp.uint32(fair)
+
+
+def _place(world: World, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(y, x) of a cell that is counted row by row. int32[] each."""
+    return cell // world.size, cell % world.size
+
+
+# The loop behind the first two draws runs after one meal of 2,000 in the protocol's worlds. It must
+# not run often, because under `vmap` all worlds wait for the last.
 def _draw_cells(
     world: World,
     grid: jax.Array,
@@ -281,36 +318,30 @@ def _draw_cells(
     Returns:
       The two cells, int32[2] each.
     """
-    fair = (1 << 32) // world.num_cells * world.num_cells - 1
     ate, died = jnp.asarray(ate), jnp.asarray(died)
+    here = position[0] * world.size + position[1]
 
     def try_cell(carry: tuple[jax.Array, ...], word: jax.Array) -> tuple[jax.Array, ...]:
         regrown, has_regrown, birthplace, is_born = carry
-        index = (word % jnp.uint32(world.num_cells)).astype(jnp.int32)
-        cell = jnp.stack([index // world.size, index % world.size])
-        drawn = word <= jnp.uint32(fair)
-        here = jnp.all(cell == position)
+        cell, fair = _cell(world, word)
         # A world that draws nothing reads the agent's cell, which is in the cache already.
-        empty = _read(world, grid, jnp.where(ate | died, cell, position)) == EMPTY
+        place = _place(world, jnp.where(ate | died, cell, here))
+        empty = _read(world, grid, *place) == EMPTY
         # While the item waits, the agent does: a cell serves one of them.
-        fits_item = drawn & empty & ~here & ~has_regrown
-        fits_agent = drawn & (empty | here) & has_regrown & ~is_born
-        fits_agent &= ~ate | jnp.any(cell != regrown)
+        fits_item = fair & empty & (cell != here) & ~has_regrown
+        fits_agent = fair & (empty | (cell == here)) & has_regrown & ~is_born
+        fits_agent &= ~ate | (cell != regrown)
         regrown = jnp.where(fits_item, cell, regrown)
         birthplace = jnp.where(fits_agent, cell, birthplace)
         return regrown, has_regrown | fits_item, birthplace, is_born | fits_agent
 
-    def again(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        *found, tries = carry
-        word = jax.random.bits(jax.random.fold_in(retry_key, tries))
-        return (*try_cell(tuple(found), word), tries + 1)
+    def draw(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        *found, draws = carry
+        # Both words of a block; `bits` takes a block for each.
+        for word in jax.random.key_data(jax.random.fold_in(key, draws)):
+            found = try_cell(tuple(found), word)
+        return (*found, draws + 1)
 
-    words = jax.random.bits(key, (_CANDIDATES + 1,), jnp.uint32)
-    retry_key = jax.random.key(words[-1])
-    found: tuple[jax.Array, ...] = (position, ~ate, position, ~died)
-    for word in words[:-1]:
-        found = try_cell(found, word)
-    regrown, _, birthplace, _, _ = lax.while_loop(
-        lambda carry: ~(carry[1] & carry[3]), again, (*found, jnp.zeros((), jnp.int32))
-    )
-    return regrown, birthplace
+    found = draw((here, ~ate, here, ~died, jnp.zeros((), jnp.int32)))
+    regrown, _, birthplace, *_ = lax.while_loop(lambda carry: ~(carry[1] & carry[3]), draw, found)
+    return jnp.stack(_place(world, regrown)), jnp.stack(_place(world, birthplace))
