@@ -47,20 +47,29 @@ def collect(
 
     def step(carry: tuple[State, jax.Array], key: chex.PRNGKey):
         worlds, view = carry
-        choice_key, step_key = jax.random.split(key)
-        choice, noise_word = jax.random.bits(choice_key, (2, num_worlds), jnp.uint32)
+        choice, noise_word, step_keys = chances(key, num_worlds)
         output = jax.vmap(policy)(view, noise_word)
         action = jax.vmap(sample)(output.logits, choice)
         log_prob = jax.vmap(log_prob_of)(output.logits, action)
-        worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(
-            world, worlds, action, jax.random.split(step_key, num_worlds)
-        )
+        worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(world, worlds, action, step_keys)
         transition = Transition(view, noise_word, action, log_prob, output.value, event)
         return (worlds, see(world, worlds)), transition
 
     keys = jax.random.split(key, length)
     (worlds, last_view), rollout = lax.scan(step, (worlds, see(world, worlds)), keys)
     return worlds, rollout, last_view
+
+
+def chances(key: chex.PRNGKey, num_worlds: int) -> tuple[jax.Array, jax.Array, chex.PRNGKey]:
+    """What a step of all worlds takes of chance, in one call.
+
+    Returns:
+      Random bits that the actions are chosen by and that select the noise, uint32[num_worlds] each;
+      keys of the worlds, [num_worlds].
+    """
+    words_keys, step_keys = jax.random.split(key, (2, num_worlds))
+    choice, noise_word = jax.random.key_data(words_keys).T
+    return choice, noise_word, step_keys
 
 
 def sample(logits: jax.Array, word: jax.Array) -> jax.Array:

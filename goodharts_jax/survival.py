@@ -23,7 +23,7 @@ from goodharts_jax import world as physics
 from goodharts_jax.modes import Mode
 from goodharts_jax.policies import Policy
 from goodharts_jax.results import SurvivalCurve, Totals
-from goodharts_jax.rollouts import sample
+from goodharts_jax.rollouts import chances, sample
 from goodharts_jax.world import ENERGY_UNIT, FOOD, POISON, State, World
 
 FIRST, ALL = 0, 1
@@ -100,15 +100,14 @@ def rollout(
 
     def step(carry: tuple[Lives, Tally], key: chex.PRNGKey):
         lives, tally = carry
-        choice_key, step_key = jax.random.split(key)
-        choice, noise_word = jax.random.bits(choice_key, (2, num_worlds), jnp.uint32)
+        choice, noise_word, step_keys = chances(key, num_worlds)
         view = jax.vmap(physics.view, (None, 0))(world, lives.worlds)
         logits = jax.vmap(policy)(view, noise_word).logits
         worlds, event = jax.vmap(physics.step, (None, 0, 0, 0))(
             world,
             lives.worlds,
             jax.vmap(sample)(logits, choice),
-            jax.random.split(step_key, num_worlds),
+            step_keys,
         )
         meal = (event.eaten[:, None] == jnp.arange(physics.NUM_KINDS)).astype(jnp.int32)
         eaten, died = lives.eaten + meal, event.died

@@ -140,9 +140,9 @@ def reset(world: World, key: chex.PRNGKey) -> State:
       world: the rules.
       key: consumed.
     """
-    count_key, item_key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+    keys = jax.random.split(key, 3)
     low, high = world.items[:, 0], world.items[:, 1]
-    words = jax.random.bits(count_key, (NUM_KINDS,), jnp.uint32)
+    words, item_key = _words(keys[:2])[:NUM_KINDS], keys[2]
     items = low + (words % (high + 1 - low).astype(jnp.uint32)).astype(jnp.int32)
     codes, agent = _scatter(world, item_key, items)
     return State(
@@ -166,9 +166,9 @@ def _scatter(world: World, key: chex.PRNGKey, items: jax.Array) -> tuple[jax.Arr
     order = jnp.arange(_DRAWN, dtype=jnp.int16)
 
     def more(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        codes, agent, last, rounds = carry
-        words = jax.random.bits(jax.random.fold_in(key, rounds), (_DRAWN,), jnp.uint32)
-        cell, fair = _cell(world, words)
+        codes, agent, last, key = carry
+        keys = jax.random.split(key, _DRAWN // 2 + 1)
+        cell, fair = _cell(world, _words(keys[1:]))
         earliest = jnp.full((world.num_cells,), _DRAWN, jnp.int16)
         earliest = earliest.at[cell].min(jnp.where(fair, order, _DRAWN), mode="promise_in_bounds")
         takes = (_at(earliest, cell) == order) & (_at(codes, cell) == EMPTY) & (cell != agent)
@@ -177,10 +177,10 @@ def _scatter(world: World, key: chex.PRNGKey, items: jax.Array) -> tuple[jax.Arr
         kind = jnp.where(is_item, jnp.where(number <= items[FOOD], FOOD, POISON), EMPTY)
         codes = codes.at[cell].max(kind.astype(jnp.uint8), mode="promise_in_bounds")
         agent = jnp.max(jnp.where(takes & (number == 0), cell, agent))
-        return codes, agent, number[-1], rounds + 1
+        return codes, agent, number[-1], keys[0]
 
     # The agent is number 0, before the items.
-    nothing = (jnp.zeros((world.num_cells,), jnp.uint8), *map(jnp.int32, (-1, -1, 0)))
+    nothing = jnp.zeros((world.num_cells,), jnp.uint8), jnp.int32(-1), jnp.int32(-1), key
     codes, agent, *_ = lax.while_loop(lambda carry: carry[2] < items.sum(), more, nothing)
     return codes, agent
 
@@ -277,6 +277,11 @@ def _at(array: jax.Array, cell: jax.Array) -> jax.Array:
     return array.at[cell].get(mode="promise_in_bounds")
 
 
+def _words(keys: chex.PRNGKey) -> jax.Array:
+    """Both words of each key, random bits; `jax.random.bits` hashes as much for one of them."""
+    return jax.random.key_data(keys).reshape(-1)
+
+
 def _cell(world: World, word: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A cell, counted row by row, from 32 random bits; and whether it counts: only below their
     largest multiple of the number of cells, so that no cell is favoured.
@@ -337,8 +342,7 @@ def _draw_cells(
 
     def draw(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         *found, draws = carry
-        # Both words of a block; `bits` takes a block for each.
-        for word in jax.random.key_data(jax.random.fold_in(key, draws)):
+        for word in _words(jax.random.fold_in(key, draws)):
             found = try_cell(tuple(found), word)
         return (*found, draws + 1)
 

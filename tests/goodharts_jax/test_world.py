@@ -381,6 +381,26 @@ def test_a_nearly_full_world_can_be_made():
     assert np.all(cells[np.arange(4_000), *np.asarray(state.position).T] == EMPTY)
 
 
+def test_a_world_that_one_round_of_draws_does_not_fill_is_uniform():
+    rules = world.make_world(30, 2, food=(500, 500), poison=(250, 250))
+    state = reset_many(rules, jax.random.split(jax.random.key(10), 2_000))
+    cells = np.asarray(state.grid)[:, 2:-2, 2:-2].reshape(-1, 900)
+    at = np.asarray(state.position) @ [30, 1]
+    assert np.all(cells[np.arange(2_000), at] == EMPTY)
+    assert_uniform(at, np.arange(900))
+    for kind, many in ((FOOD, 500), (POISON, 250)):
+        assert np.all((cells == kind).sum(1) == many)
+        # Of one item a world, seen from its agent: the first rounds must favour none.
+        draw = np.random.default_rng(kind)
+        one = np.array([draw.choice(np.flatnonzero(row == kind)) for row in cells])
+        y, x = (one // 30 - at // 30) % 30, (one - at) % 30
+        assert_uniform(30 * y + x, np.arange(1, 900))
+        # Nor is a kind thicker in some cells than in others.
+        counts = (cells == kind).sum(0)
+        spread = np.sum((counts - counts.mean()) ** 2) / (2_000 * many / 900 * (1 - many / 900))
+        assert 780 < spread < 1_020  # chi-square with 899 degrees of freedom, less what is fixed
+
+
 def test_equal_alone_under_jit_and_under_vmap():
     keys = jax.random.split(jax.random.key(9), 4)
     cells = [free_cells(3, seed) for seed in range(4)]
