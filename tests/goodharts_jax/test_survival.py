@@ -54,11 +54,9 @@ class Life(NamedTuple):
 @jax.jit
 def _one_step(states, key):
     """All worlds one step on, with the random numbers that `rollout` uses."""
-    choice_key, step_key = jax.random.split(key)
-    choice, noise_word = jax.random.bits(choice_key, (2, NUM_WORLDS), jnp.uint32)
+    choice, noise_word, keys = rollouts.chances(key, NUM_WORLDS)
     views = jax.vmap(world.view, (None, 0))(WORLD, states)
     actions = jax.vmap(rollouts.sample)(jax.vmap(policy)(views, noise_word).logits, choice)
-    keys = jax.random.split(step_key, NUM_WORLDS)
     return jax.vmap(world.step, (None, 0, 0, 0))(WORLD, states, actions, keys)
 
 
