@@ -76,8 +76,8 @@ class BaseCache:
         with self._making[together[0]]:
             kept = self._kept(cell)
             if kept is None:
-                self._make([c for c in together if c == cell or self._kept(c) is None])
-                kept = self._kept(cell)
+                missing = [c for c in together if c != cell and self._kept(c) is None]
+                kept = self._make([cell, *missing]) or self._kept(cell)
         if kept is None:
             raise ValueError(f"{self._place(cell)} can't be read though it was just written")
         return kept
@@ -111,8 +111,12 @@ class BaseCache:
         replicates = range(self._settings.budget.replicates)
         return [cell._replace(replicate=r) for r in replicates] if several else [cell]
 
-    def _make(self, cells: list[Cell]) -> None:
-        """Make base states that differ by replicate alone, and keep them."""
+    def _make(self, cells: list[Cell]) -> tuple[State, float] | None:
+        """Make base states that differ by replicate alone, and keep them.
+
+        Returns:
+          The first one, as `get` does, or None where another process was quicker to keep its own.
+        """
         one = cells[0]
         if self._settings.stage == "evaluate":
             raise ValueError(
@@ -136,6 +140,7 @@ class BaseCache:
             made = jax.device_get(_for_all(make)(*together))
             states = [jax.tree.map(lambda leaf: leaf[i], made) for i in range(len(cells))]  # noqa: B023
         seconds = (time.perf_counter() - start) / len(cells)
+        kept = []
         for cell, state in zip(cells, states, strict=True):
             place = self._place(cell)
             note = {"seconds": seconds, "digest": _digest(state), "made_of": self._made_of(cell)}
@@ -148,6 +153,8 @@ class BaseCache:
                 (whole / "note.json").write_text(json.dumps(note) + "\n")
                 with contextlib.suppress(OSError):  # another was quicker
                     whole.rename(place)
+                    kept.append(cell)
+        return (states[0], seconds) if one in kept else None
 
     def _started(self, cell: Cell) -> State:
         """What the learner begins with; the rules are told to whoever needs them."""

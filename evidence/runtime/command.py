@@ -7,6 +7,7 @@ raised.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shlex
@@ -74,6 +75,8 @@ def main(name: str, purpose: str, run: Run, go_on: str) -> None:
         return
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.insert(0, os.getcwd())  # where a module of the user's own lies
+    # To look through a million traced objects once more takes the better part of a second.
+    atexit.register(gc.freeze)
     traces = os.environ.get("HYDRA_FULL_ERROR") == "1"
     command = _Command(name, run, go_on, Leavings(name, arguments), traces)
     sweeps: set[Path] = set()

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 from evidence.answers import Answer
 from kubku import arms, frontier, measures, protocol
@@ -40,6 +41,14 @@ def listening_for(attribute):
         return jax.nn.one_hot(jnp.where(state == (query.value % 2 == 0), Answer.YES, Answer.NO), 3)
 
     return Learner(lambda key: jnp.array(False), learn, answer, {"own": None}, chunk=4)
+
+
+def test_the_mean_of_the_middle_half_is_scipys():
+    rng = np.random.default_rng(0)
+    for size in range(1, 25):
+        values = rng.normal(size=size)
+        expected = scipy.stats.trim_mean(values, 0.25)
+        np.testing.assert_allclose(frontier._interquartile(values), expected, rtol=1e-12)
 
 
 def test_scores_by_steps_are_each_learnt_from_the_start():

@@ -77,12 +77,13 @@ def test_base_states_of_all_replicates_are_made_at_once(as_accelerator, tmp_path
     cells = [Cell("stories", "mlp", "meta", "skewed", replicate) for replicate in range(3)]
     alone = [bases(tmp_path / "alone").get(cell)[0] for cell in cells]
     at_once = bases(tmp_path / "at_once")
-    as_accelerator(lambda: at_once.get(cells[1])[0])
+    made = as_accelerator(lambda: at_once.get(cells[1]))
     names = [
         {path.name for path in (tmp_path / folder).iterdir()} for folder in ("alone", "at_once")
     ]
     assert names[0] == names[1] and len(names[0]) == 3
     kept = bases(tmp_path / "at_once", stage="evaluate")
+    chex.assert_trees_all_equal(kept.get(cells[1]), made)
     for cell, expected in zip(cells, alone, strict=True):
         chex.assert_trees_all_close(kept.get(cell)[0], expected, rtol=1e-4, atol=1e-5)
     first, second = (jax.tree.leaves(state.params) for state in alone[:2])
