@@ -180,8 +180,9 @@ def _scatter(world: World, key: chex.PRNGKey, items: jax.Array) -> tuple[jax.Arr
         return codes, agent, number[-1], keys[0]
 
     # The agent is number 0, before the items.
-    nothing = jnp.zeros((world.num_cells,), jnp.uint8), jnp.int32(-1), jnp.int32(-1), key
-    codes, agent, *_ = lax.while_loop(lambda carry: carry[2] < items.sum(), more, nothing)
+    bare, nobody = jnp.zeros((world.num_cells,), jnp.uint8), jnp.int32(-1)
+    first: tuple[jax.Array, ...] = bare, nobody, nobody, key
+    codes, agent, *_ = lax.while_loop(lambda carry: carry[2] < items.sum(), more, first)
     return codes, agent
 
 
@@ -342,9 +343,9 @@ def _draw_cells(
         return regrown, has_regrown | fits_item, birthplace, is_born | fits_agent
 
     def draw(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        *found, draws = carry
+        found, draws = carry[:-1], carry[-1]
         for word in _words(jax.random.fold_in(key, draws)):
-            found = try_cell(tuple(found), word)
+            found = try_cell(found, word)
         return (*found, draws + 1)
 
     found = draw((here, ~ate, here, ~died, jnp.zeros((), jnp.int32)))
