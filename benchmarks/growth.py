@@ -1,8 +1,9 @@
 """How time and memory grow with the size of the work: `python -m benchmarks growth`.
 
 Each size runs in a process of its own, whose peak memory stands beside the median seconds of the
-work. What 24 GB carry follows from the two largest sizes; where it would not take longer than
-`_PATIENCE_S`, that size is run too. `growth dry` tries the smallest sizes.
+work. What 24 GB carry follows from the two largest sizes, and is run; where that would take longer
+than `_PATIENCE_S`, the largest size that does not is run in its place. `growth dry` tries the
+smallest sizes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kubku.base_states import Training
 from kubku.learners import registry
 from kubku.tasks import FAMILIES, generate
 
-_MEMORY_MB, _SHARE, _PATIENCE_S = 24_000, 0.9, 90
+_MEMORY_MB, _SHARE, _PATIENCE_S = 24_000, 0.9, 240
 _TRIPLES = 100_000
 
 
@@ -59,10 +60,11 @@ def main(how: str = "") -> None:
         rows = []
         for size in axis.sizes[:2] if how == "dry" else axis.sizes:
             rows.append(_row(axis, size))
-        axes.append({**asdict(axis), "rows": rows, "carried": carried(axis, rows)})
-        print(f"    {_MEMORY_MB:,} MB carry {axes[-1]['carried']}", flush=True)
+        found = {} if how == "dry" else {"carried": carried(axis, rows)}
+        axes.append({**asdict(axis), "rows": rows, **found})
     if how != "dry":
-        save("growth", {"memory_mb": _MEMORY_MB, "axes": axes}, "peak memory of a process a size")
+        limits = {"memory_mb": _MEMORY_MB, "patience_s": _PATIENCE_S}
+        save("growth", {**limits, "axes": axes}, "peak memory of a process a size")
 
 
 def _row(axis: Axis, size: int) -> dict[str, Any]:
@@ -76,22 +78,27 @@ def _row(axis: Axis, size: int) -> dict[str, Any]:
 
 
 def carried(axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The largest size for the memory by the last two rows, less a tenth; run if there is time for
-    it. `measured` says whether it was; None where memory didn't grow enough to tell.
+    """The largest size that is run: that of the memory by the last two rows, less a tenth, or if it
+    is less, that of the time.
+
+    Returns:
+      Its row, with `fit`, the size of the memory; None where it hardly grew.
     """
     small, large = rows[-2:]
-    grown = large["size"] - small["size"]
-    slope = (large["peak_mb"] - small["peak_mb"]) / grown
-    if slope * large["size"] < 10:
-        return {"size": None, "measured": False}
+    more = large["size"] - small["size"]
+
+    def reaches(measured: str, most: float) -> float:
+        grown = (large[measured] - small[measured]) / more
+        return large["size"] + (most - large[measured]) / grown if grown > 0 else float("inf")
+
     # In whole parts of the smallest size, which is what blocks and labels divide.
     part = axis.sizes[0]
-    most = large["size"] + (_SHARE * _MEMORY_MB - large["peak_mb"]) / slope
-    size = int(most) // part * part
-    slower = max(0.0, large["process_s"] - small["process_s"]) / grown
-    if large["process_s"] + slower * (size - large["size"]) > _PATIENCE_S:
-        return {"size": size, "measured": False}
-    return {**_row(axis, size), "measured": True}
+    tells = (large["peak_mb"] - small["peak_mb"]) * large["size"] / more >= 10
+    fit = reaches("peak_mb", _SHARE * _MEMORY_MB) if tells else float("inf")
+    most = min(fit, reaches("process_s", _PATIENCE_S))
+    further = large["size"] < most < float("inf")
+    row = _row(axis, int(most) // part * part) if further else large
+    return {**row, "fit": int(fit) // part * part if tells else None}
 
 
 def step(size: int) -> dict[str, Any]:
