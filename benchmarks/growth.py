@@ -26,7 +26,7 @@ from kubku.base_states import Training
 from kubku.learners import registry
 from kubku.tasks import FAMILIES, generate
 
-_MEMORY_MB, _SHARE, _PATIENCE_S = 24_000, 0.9, 240
+_MEMORY_MB, _SHARE, _PATIENCE_S = 24_000, 0.9, 180
 _TRIPLES = 100_000
 
 

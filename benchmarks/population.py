@@ -48,9 +48,9 @@ class _WholeViews(ActorCritic):
 def side_by_side() -> dict[str, Any]:
     """All runs vmapped on one device, which may use all cores for each operation."""
     keys = jax.random.split(jax.random.key(0), _RUNS)
-    start = jax.jit(jax.vmap(partial(ppo.start, _PLAN), (None, 0)))
+    # Begun one by one, for vmapped first weights may never come: see `networks`.
+    states = jax.jit(lambda keys: jax.lax.map(partial(ppo.start, _PLAN, make_world()), keys))(keys)
     lifted = jax.jit(jax.vmap(partial(_advance, _PLAN), (None, 0)), donate_argnums=1)
-    states = start(make_world(), keys)
     return _rate("one device, all runs vmapped", partial(lifted, _shared()), states)
 
 

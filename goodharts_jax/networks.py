@@ -61,6 +61,8 @@ class Tower(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """Map float32[V, V, C] to float32[outputs]."""
+        # On a CPU `init` is to be mapped, as `over_runs` does, not vmapped: where QR decompositions
+        # of several batches meet on few cores, they wait for one another for good (jaxlib 0.10.2).
         scale = nn.initializers.orthogonal(jnp.sqrt(2.0))
         for width in self.features:
             x = nn.tanh(nn.Conv(width, (3, 3), kernel_init=scale)(x))
