@@ -51,7 +51,7 @@ def main() -> None:
 @figures.style()
 def growth(axes: list[dict[str, Any]]) -> Figure:
     """Seconds and memory by the size of the work, a line for each thing that grows; hollow is the
-    largest size that memory carries, where it was run.
+    largest size that was run.
     """
     figure, panels = figures.canvas(columns=2)
     for panel, measured, label in zip(
@@ -63,10 +63,8 @@ def growth(axes: list[dict[str, Any]]) -> Figure:
             )
             named = f"{axis['name']}, {axis['work']}"
             panel.plot(sizes, values, label=named, marker=".", **figures.line(index))
-            if axis["carried"]["measured"]:
-                last = axis["carried"]
-                most = figures.point(index, markerfacecolor="none")
-                panel.plot(last["size"], last[measured], **most)
+            last, most = axis["carried"], figures.point(index, markerfacecolor="none")
+            panel.plot(last["size"], last[measured], **most)
         panel.set(xscale="log", yscale="log", xlabel="Size", ylabel=label)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
