@@ -68,7 +68,7 @@ def chances(key: chex.PRNGKey, num_worlds: int) -> tuple[jax.Array, jax.Array, c
       keys of the worlds, [num_worlds].
     """
     words_keys, step_keys = jax.random.split(key, (2, num_worlds))
-    choice, noise_word = jax.random.key_data(words_keys).T
+    choice, noise_word = jax.random.key_data(words_keys)[:, :2].T
     return choice, noise_word, step_keys
 
 

@@ -280,8 +280,10 @@ def _at(array: jax.Array, cell: jax.Array) -> jax.Array:
 
 
 def _words(keys: chex.PRNGKey) -> jax.Array:
-    """Both words of each key, random bits; `jax.random.bits` hashes as much for one of them."""
-    return jax.random.key_data(keys).reshape(-1)
+    """The first two words of each key (threefry's has no more), random bits; `jax.random.bits`
+    hashes as much for one of them.
+    """
+    return jax.random.key_data(keys)[..., :2].reshape(-1)
 
 
 def _cell(world: World, word: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from goodharts_jax import world
+from goodharts_jax.rollouts import chances
 from goodharts_jax.world import EMPTY, ENERGY_UNIT, FOOD, MOVES, NUM_ACTIONS, POISON
 
 SMALL = world.make_world(6, 2, food=(0, 0), poison=(0, 0))
@@ -353,9 +354,10 @@ def test_who_is_poisoned_is_reborn_uniformly_given_where_the_poison_went(num_fre
     assert_uniform(36 * regrown + at, np.array(pairs))
 
 
-def test_a_fresh_world_is_uniform():
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
+def test_a_fresh_world_is_uniform(generator):
     rules = world.make_world(6, 2, food=(2, 6), poison=(1, 3))
-    state = reset_many(rules, jax.random.split(jax.random.key(7), 4_000))
+    state = reset_many(rules, jax.random.split(jax.random.key(7, impl=generator), 4_000))
     cells = np.asarray(state.grid)[:, 2:-2, 2:-2].reshape(-1, 36)
     counts = np.stack([(cells == kind).sum(1) for kind in (FOOD, POISON)], 1)
     np.testing.assert_array_equal(counts, state.items[:, 1:])
@@ -370,6 +372,19 @@ def test_a_fresh_world_is_uniform():
     assert_uniform(((y - agent_y) % 6) * 6 + (x - agent_x) % 6, np.arange(1, 36))
     assert np.all(state.energy == units(1.0))
     assert np.all(state.age == 0)
+
+
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
+def test_what_worlds_and_their_agents_take_of_chance_is_uniform(generator):
+    choice, noise_word, keys = chances(jax.random.key(8, impl=generator), 4_000)
+    state = reset_many(BUSY, jax.random.split(jax.random.key(9), 4_000))
+    ends = jax.vmap(partial(world.step, ends=True), (None, 0, 0, 0))
+    state, _ = ends(BUSY, state, jnp.zeros(4_000, jnp.int32), keys)
+    halves = [np.asarray(word) >> shift & 7 for word in (choice, noise_word) for shift in (0, 29)]
+    for drawn in (*halves, np.asarray(state.position) @ [12, 1] // 18):
+        assert_uniform(drawn, np.arange(8))
+    for one, other in ((halves[0], halves[2]), (halves[1], halves[3])):
+        assert_uniform(8 * one + other, np.arange(64))
 
 
 def test_a_nearly_full_world_can_be_made():
