@@ -1,9 +1,9 @@
 """How time and memory grow with the size of the work: `python -m benchmarks growth`.
 
 Each size runs in a process of its own, whose peak memory stands beside the median seconds of the
-work. What 24 GB carry follows from the two largest sizes, and is run; where that would take longer
-than `_PATIENCE_S`, the largest size that does not is run in its place. `growth dry` tries the
-smallest sizes.
+work. What 24 GB carry is foretold by the two largest sizes, and run; where that would take longer
+than `_PATIENCE_S` by the same two, the largest size that would not is run in its place.
+`growth dry` tries the smallest sizes.
 """
 
 from __future__ import annotations

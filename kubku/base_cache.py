@@ -140,7 +140,7 @@ class BaseCache:
             made = jax.device_get(_for_all(make)(*together))
             states = [jax.tree.map(lambda leaf: leaf[i], made) for i in range(len(cells))]  # noqa: B023
         seconds = (time.perf_counter() - start) / len(cells)
-        kept = []
+        first = None
         for cell, state in zip(cells, states, strict=True):
             place = self._place(cell)
             note = {"seconds": seconds, "digest": _digest(state), "made_of": self._made_of(cell)}
@@ -153,8 +153,8 @@ class BaseCache:
                 (whole / "note.json").write_text(json.dumps(note) + "\n")
                 with contextlib.suppress(OSError):  # another was quicker
                     whole.rename(place)
-                    kept.append(cell)
-        return (states[0], seconds) if one in kept else None
+                    first = (state, seconds) if cell == one else first
+        return first
 
     def _started(self, cell: Cell) -> State:
         """What the learner begins with; the rules are told to whoever needs them."""
