@@ -1,14 +1,14 @@
 """How time and memory grow with the size of the work: `python -m benchmarks growth`.
 
 Each size runs in a process of its own, whose peak memory stands beside the median seconds of the
-work. What 24 GB carry is foretold by the two largest sizes, and run; where that would take longer
-than `_PATIENCE_S` by the same two, the largest size that would not is run in its place.
-`growth dry` tries the smallest sizes.
+work. The largest size that 24 GB carry is run, too; or one whose work takes `_PATIENCE_S`, where
+that is less. `growth dry` tries the smallest sizes.
 """
 
 from __future__ import annotations
 
-import time
+import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,7 +26,11 @@ from kubku.base_states import Training
 from kubku.learners import registry
 from kubku.tasks import FAMILIES, generate
 
-_MEMORY_MB, _SHARE, _PATIENCE_S = 24_000, 0.9, 120
+_MEMORY_MB, _PATIENCE_S = 24_000, 3_600
+_SHARES = (0.9, 0.8)
+"""Of the memory: the largest size is to fill the first; the next, where it did not get through."""
+_ONCE_S = 60
+"""A first call that takes so long stands for all, its compilation with it."""
 _TRIPLES = 100_000
 
 
@@ -54,23 +58,19 @@ _AXES = (
 
 
 def main(how: str = "") -> None:
-    """All axes; `how`: "dry" for the two smallest sizes, of which nothing is kept."""
+    """All axes, kept one by one; `how`: "dry" for two sizes of each, of which nothing is kept."""
     axes = []
     for axis in _AXES:
-        rows = []
-        for size in axis.sizes[:2] if how == "dry" else axis.sizes:
-            rows.append(_row(axis, size))
-        found = {} if how == "dry" else {"carried": carried(axis, rows)}
-        axes.append({**asdict(axis), "rows": rows, **found})
-    if how != "dry":
+        rows = [_row(axis, size) for size in (axis.sizes[:2] if how == "dry" else axis.sizes)]
+        if how == "dry":
+            continue
+        axes.append({**asdict(axis), **carried(axis, rows)})
         limits = {"memory_mb": _MEMORY_MB, "patience_s": _PATIENCE_S}
         save("growth", {**limits, "axes": axes}, "peak memory of a process a size")
 
 
 def _row(axis: Axis, size: int) -> dict[str, Any]:
-    started = time.perf_counter()
     row = isolated(f"benchmarks.growth:{axis.case}", size=size)
-    row["process_s"] = time.perf_counter() - started
     print(
         f"  {size:>11,} {axis.name}: {row['seconds']:.4f} s, {row['peak_mb']:,.0f} MB", flush=True
     )
@@ -78,27 +78,42 @@ def _row(axis: Axis, size: int) -> dict[str, Any]:
 
 
 def carried(axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The largest size that is run: that of the memory by the last two rows, less a tenth, or if it
-    is less, that of the time.
+    """The largest size, run; by way of one between, since two small sizes foretell badly.
 
     Returns:
-      Its row, with `fit`, the size of the memory; None where it hardly grew.
+      rows: those given and the one between. carried: the row of the largest, with `limit`: what
+      keeps it from being larger, "memory" or "time".
     """
-    small, large = rows[-2:]
-    more = large["size"] - small["size"]
+    size, _ = _reached(rows[-2:], _SHARES[0])
+    rows = [*rows, _row(axis, _whole(axis, math.sqrt(rows[-1]["size"] * size)))]
+    for share in _SHARES:
+        size, limit = _reached(rows[-2:], share)
+        try:
+            return {"rows": rows, "carried": {**_row(axis, _whole(axis, size)), "limit": limit}}
+        except RuntimeError as error:
+            print(f"  {size:>11,.0f} {axis.name}: did not get through. {error}", flush=True)
+    raise RuntimeError(f"{axis.name}: no size got through that was foretold by {rows[-2:]}")
 
-    def reaches(measured: str, most: float) -> float:
-        grown = (large[measured] - small[measured]) / more
-        return large["size"] + (most - large[measured]) / grown if grown > 0 else float("inf")
 
-    # In whole parts of the smallest size, which is what blocks and labels divide.
-    part = axis.sizes[0]
-    tells = (large["peak_mb"] - small["peak_mb"]) * large["size"] / more >= 10
-    fit = reaches("peak_mb", _SHARE * _MEMORY_MB) if tells else float("inf")
-    most = min(fit, reaches("process_s", _PATIENCE_S))
-    further = large["size"] < most < float("inf")
-    row = _row(axis, int(most) // part * part) if further else large
-    return {**row, "fit": int(fit) // part * part if tells else None}
+def _reached(rows: list[dict[str, Any]], share: float) -> tuple[float, str]:
+    """The size at which a line through two rows fills the share of the memory, or takes too long;
+    and which of both."""
+    small, large = rows
+    most = {"memory": ("peak_mb", share * _MEMORY_MB), "time": ("seconds", _PATIENCE_S)}
+    sizes = {
+        limit: large["size"]
+        + (value - large[measured])
+        * (large["size"] - small["size"])
+        / max(large[measured] - small[measured], 1e-9)
+        for limit, (measured, value) in most.items()
+    }
+    limit = min(sizes, key=sizes.__getitem__)
+    return max(sizes[limit], large["size"]), limit
+
+
+def _whole(axis: Axis, size: float) -> int:
+    """In whole parts of the smallest size, which is what blocks and labels divide."""
+    return int(size) // axis.sizes[0] * axis.sizes[0]
 
 
 def step(size: int) -> dict[str, Any]:
@@ -116,18 +131,19 @@ def judge(size: int) -> dict[str, Any]:
     made = make_synthetic(_TRIPLES)
     oracle = Oracle(made.graph, made.constraints)
     claims = mixed_claims(oracle.graph, size)
-    return _seconds(timed(lambda _: oracle.judge_ids(claims).verdict, None, repeats=3))
+    return _work(lambda: oracle.judge_ids(claims).verdict)
 
 
 def index(size: int) -> dict[str, Any]:
     """A graph, made beforehand; its index weighs `index_mb` of the process' memory."""
-    made, oracles = make_synthetic(size), []
+    made = make_synthetic(size)
+    oracles: list[Oracle] = []
 
-    def build(_: Any) -> Any:
+    def build() -> Any:
         oracles[:] = [Oracle(made.graph, made.constraints)]
         return oracles[0].compiled.lookup.slots
 
-    taken = _seconds(timed(build, None, repeats=1))
+    taken = _work(build)
     return {**taken, "index_mb": index_bytes(oracles[0]) / 2**20}
 
 
@@ -135,7 +151,7 @@ def draw(size: int) -> dict[str, Any]:
     """A deck: as many cards of each of three labels, from a graph that gives as many."""
     domain = synthetic_domain(max(_TRIPLES, 4 * size))
     settings = CardSettings(per_type=size // 3)
-    return _seconds(timed(lambda _: len(make_cards(domain, settings).cards), None, repeats=2))
+    return _work(lambda: len(make_cards(domain, settings).cards))
 
 
 def mlp(size: int) -> dict[str, Any]:
@@ -156,7 +172,7 @@ def learners(size: int) -> dict[str, Any]:
     assert make is not None
     train = jax.jit(jax.vmap(lambda key: make(learner.init(key), samples, key)))
     keys = jax.random.split(jax.random.key(0), size)
-    return _seconds(timed(lambda _: train(keys), None, repeats=2))
+    return _work(lambda: train(keys))
 
 
 def _samples(name: str, size: int) -> dict[str, Any]:
@@ -164,8 +180,11 @@ def _samples(name: str, size: int) -> dict[str, Any]:
     learner = registry.make(name, family, Training(updates=1, batch=1))
     state = learner.init(jax.random.key(0))
     batch = generate(family, jax.random.key(1), size, "test")
-    ask = lambda _: np.asarray(protocol.reset_to_base(learner, state, batch).after)  # noqa: E731
-    return _seconds(timed(ask, None, repeats=2))
+    return _work(lambda: np.asarray(protocol.reset_to_base(learner, state, batch).after))
+
+
+def _work(work: Callable[[], Any]) -> dict[str, Any]:
+    return _seconds(timed(lambda _: work(), None, repeats=2, once=_ONCE_S))
 
 
 def _seconds(taken: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -22,8 +23,13 @@ RESULTS = Path(__file__).parent / "results"
 ROUNDS = 3
 
 
-def timed(function: Callable[..., Any], carry: Any, *, repeats: int = 5) -> dict[str, Any]:
+def timed(
+    function: Callable[..., Any], carry: Any, *, repeats: int = 5, once: float = math.inf
+) -> dict[str, Any]:
     """Time `carry = function(carry)` after one call that compiles it.
+
+    Args:
+      once: a first call of so many seconds or more is not repeated; it counts with its compilation.
 
     Returns:
       compile_s: the first call, less a median one; seconds: of each further call; median_s.
@@ -31,6 +37,8 @@ def timed(function: Callable[..., Any], carry: Any, *, repeats: int = 5) -> dict
     started = time.perf_counter()
     carry = jax.block_until_ready(function(carry))
     first = time.perf_counter() - started
+    if first >= once:
+        return {"compile_s": None, "seconds": [first], "median_s": first}
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()

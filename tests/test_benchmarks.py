@@ -111,27 +111,44 @@ def test_the_loop_in_c_lives_by_the_same_physics(tmp_path):
     assert np.all(np.abs(ours.mean(1) - np.array(counts) / number) < spread)
 
 
-def test_what_memory_carries_follows_from_the_two_largest_sizes(monkeypatch):
-    """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500. From 1 to 10 seconds
-    with 900 more, 120 seconds are reached by 1,000 + 110 * 100.
+def test_the_largest_size_follows_from_one_between_and_the_one_before(monkeypatch):
+    """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500; a second for each 100,
+    so an hour is 360,000. Where what is run costs 2 MB each, the one between says so.
     """
-    ran = []
-    monkeypatch.setattr(growth, "_row", lambda axis, size: ran.append(size) or {"size": size})
-    axis = growth.Axis("", "worlds", "step", (100, 1000), "")
+    axis, ran = growth.Axis("", "worlds", "step", (100, 1000), ""), []
 
-    def rows(*seconds: float, each: float = 1.0) -> list[dict[str, float]]:
-        sized = zip(axis.sizes, seconds, strict=True)
-        return [{"size": n, "peak_mb": 100 + each * n, "process_s": s} for n, s in sized]
+    def run(each: float, cost: float, fails: int = 0):
+        def row(_axis: growth.Axis, size: int) -> dict[str, float]:
+            ran.append(size)
+            if 1 < len(ran) <= 1 + fails:
+                raise RuntimeError("killed")
+            return {"size": size, "peak_mb": 100 + each * size, "seconds": cost * size}
 
-    assert growth.carried(axis, rows(1, 1)) == {"size": 21_500, "fit": 21_500}
-    assert growth.carried(axis, rows(1, 10)) == {"size": 12_000, "fit": 21_500}
-    assert growth.carried(axis, rows(1, 19)) == {"size": 6_000, "fit": 21_500}
-    assert growth.carried(axis, rows(1, 10, each=0.001)) == {"size": 12_000, "fit": None}
-    assert ran == [21_500, 12_000, 6_000, 12_000]
-    slow, full = rows(1, 120), rows(1, 1, each=21.5)
-    assert growth.carried(axis, slow) == {**slow[1], "fit": 21_500}
-    assert growth.carried(axis, full) == {**full[1], "fit": 1_000}
-    assert len(ran) == 4
+        monkeypatch.setattr(growth, "_row", row)
+        ran.clear()
+        rows = [
+            {"size": size, "peak_mb": 100 + size, "seconds": cost * size} for size in axis.sizes
+        ]
+        found = growth.carried(axis, rows)
+        assert found["rows"][:2] == rows
+        assert [row["size"] for row in found["rows"][2:]] == ran[:1]
+        return found["carried"]["limit"], ran
+
+    assert run(1.0, 0.01) == ("memory", [4_600, 21_500])
+    # (21,600 - 9,300) MB at (9,300 - 1,100) / 3,600 MB each, beyond 4,600.
+    assert run(2.0, 0.01) == ("memory", [4_600, 10_000])
+    assert run(1.0, 1.0) == ("time", [1_800, 3_600])
+    assert run(1.0, 0.01, fails=1) == ("memory", [4_600, 21_500, 19_100])
+    with pytest.raises(RuntimeError, match="no size got through"):
+        run(1.0, 0.01, fails=2)
+
+
+def test_a_first_call_that_takes_long_is_not_repeated():
+    for once, calls, compiled in ((0.0, 1, False), (60.0, 4, True)):
+        called = []
+        taken = timing.timed(lambda _, to=called: to.append(1), None, repeats=3, once=once)
+        assert (len(called), taken["compile_s"] is not None) == (calls, compiled)
+        assert taken["median_s"] in taken["seconds"]
 
 
 FAULTS = """

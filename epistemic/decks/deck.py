@@ -24,8 +24,8 @@ from evidence.runtime.config import Settings
 class CardSettings(Settings):
     """What to draw; see conf/epistemic/config.yaml."""
 
-    per_type: int = Field(default=200, ge=1, le=1_000_000)
-    needs_graph: int = Field(default=0, ge=0, le=1_000_000)
+    per_type: int = Field(default=200, ge=1, le=10_000_000)
+    needs_graph: int = Field(default=0, ge=0, le=10_000_000)
     predicates: tuple[str, ...] | None = None
     seed: int = Field(default=1337, ge=0, lt=2**63)
     withhold: float = Field(default=0.3, ge=0, lt=1)
