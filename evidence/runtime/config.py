@@ -92,6 +92,11 @@ def _explain(model: type[Settings], at: str, error: Any) -> str:
         return f"{place}: no such setting{hint or ';'} there are {', '.join(known)}"
     if error["type"] == "missing":
         return f"{place}: this setting is missing"
+    if error["type"] in ("dict_type", "model_type"):
+        groups = {path.name for path in settings_folder().glob("*/*") if path.is_dir()} - {place}
+        meant = nearest(place, groups)
+        hint = f"; did you mean {meant}={error['input']}?" if meant else ""
+        return f"{place}={error['input']!r}: {place} holds settings, and is none itself{hint}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
         return _at(owner, place, message)

@@ -18,6 +18,18 @@ class World(Settings):
         return self
 
 
+class Experiment(Settings):
+    modes: dict[str, World] = Field(default_factory=dict)
+    layout: World = World(size=20)
+
+
+def test_a_choice_given_to_what_holds_settings_gets_the_name_of_its_group():
+    with pytest.raises(ValueError, match=r"^modes='proxy': .*; did you mean mode=proxy\?$"):
+        build(Experiment, {"modes": "proxy"}, "")
+    with pytest.raises(ValueError, match=r"^layout=3: layout holds settings, and is none itself$"):
+        build(Experiment, {"layout": 3}, "")
+
+
 def test_settings_are_frozen_hashable_and_resolve_references():
     node = OmegaConf.create({"side": 20, "world": {"size": "${side}", "food": [1, 2]}})
     world = build(World, node.world, "world")
