@@ -299,10 +299,14 @@ def join(parts: Mapping[str, Results]) -> Results:
       parts: results by the name of what made them, such as their folders.
 
     Raises:
-      ValueError: there is nothing to join, or a setting other than modes and seeds differs.
+      ValueError: there is nothing to join, a setting other than modes and seeds differs, or there
+        are parts that are no tables of modes, or hold different rows of one name.
     """
     if not parts:
         raise ValueError("there are no results to join")
+    for name, part in parts.items():
+        if part.phase_diagram or part.study is not None:
+            raise ValueError(f"{name}: only tables of modes are joined; look at each job alone")
     manifests = {name: part.manifest for name, part in parts.items()}
     verification.require_same_configuration(
         {name: manifest.configuration for name, manifest in manifests.items()}, _MAY_DIFFER
@@ -336,11 +340,16 @@ def _mode_settings(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 def _joined_modes(parts: Mapping[str, Results]) -> dict[str, ModeResults]:
     runs: dict[str, dict[int, RunResults]] = {}
     scripted: dict[str, bool] = {}
-    for part in parts.values():
-        for name, mode in part.modes.items():
+    for part, results in parts.items():
+        for name, mode in results.modes.items():
             scripted[name] = mode.scripted
             for run in mode.runs:
-                runs.setdefault(name, {}).setdefault(run.seed, run)
+                first = runs.setdefault(name, {}).setdefault(run.seed, run)
+                if mode.scripted and first != run:
+                    raise ValueError(
+                        f"{part}: {name} of seed {run.seed} is not what it is elsewhere; give "
+                        "policies of your own names of their own"
+                    )
     joined = {}
     # Trained modes first, as in the results of one experiment.
     for name in sorted(runs, key=lambda name: scripted[name]):

@@ -20,7 +20,12 @@ _TELLING = 0.1
 _LEAST_LOOKS = 8
 
 
-def peak(steps: ArrayLike, true_return: ArrayLike, needed: Sequence[Condition] = ()) -> Peak:
+def peak(
+    steps: ArrayLike,
+    true_return: ArrayLike,
+    needed: Sequence[Condition] = (),
+    looked: Sequence[int] | None = None,
+) -> Peak:
     """Where the true return peaks under growing pressure, and what is lost after it.
 
     The peak is chosen on one half of the evaluation worlds and measured on the other, and the
@@ -34,6 +39,8 @@ def peak(steps: ArrayLike, true_return: ArrayLike, needed: Sequence[Condition] =
       steps: [looks], training steps at each look (or any other pressure), rising.
       true_return: f[runs, looks, 2], what is truly gained, on the two halves of the worlds.
       needed: what must be met before the curve is given a kind, beside three runs.
+      looked: how many looks were taken at each run, whose further returns repeat the last; None for
+        all.
 
     Raises:
       ValueError: the shapes don't fit, or fewer than two looks.
@@ -54,7 +61,8 @@ def peak(steps: ArrayLike, true_return: ArrayLike, needed: Sequence[Condition] =
         # Runs may share their evaluation worlds, so here too a half is judged by the other.
         stops = ((chosen.sum(axis=0) - chosen) / (len(true) - 1)).argmax(axis=1)
         saved = measured[runs[:, None], stops, [0, 1]].mean(axis=1) - end
-        left_out = 1 - pressure[stops].mean(axis=1) / pressure[-1]
+        last = pressure[-1] if looked is None else pressure[np.asarray(looked) - 1, None]
+        left_out = 1 - np.minimum(pressure[stops] / last, 1).mean(axis=1)
         saves, leaves_out = stats.interval(saved, UNIT), stats.interval(left_out, UNIT)
     else:
         saves = Measurement(None, None, None, 1, UNIT, "undefined: needs another run")
@@ -98,7 +106,11 @@ def _kind(
 
 
 def curve(
-    steps: Sequence[int], seeds: Sequence[int], watch: Watch, needed: Sequence[Condition] = ()
+    steps: Sequence[int],
+    seeds: Sequence[int],
+    watch: Watch,
+    needed: Sequence[Condition] = (),
+    looked: Sequence[int] | None = None,
 ) -> GoodhartCurve:
     """The curve of one mode.
 
@@ -106,7 +118,7 @@ def curve(
       steps: training steps at each look, two at least.
       seeds: of its runs.
       watch: what was counted at each. Leading axes [runs, looks].
-      needed: as for `peak`.
+      needed: as for `peak`; looked: likewise.
     """
     distance = np.sqrt(np.maximum(watch.kl, 0))
     energy = 1000 * np.asarray(watch.energy)
@@ -125,19 +137,19 @@ def curve(
         )
         for run, seed in enumerate(seeds)
     )
-    fitted, difference = forms(distance, energy.mean(axis=-1))
+    fitted, difference = forms(distance, energy.mean(axis=-1), looked)
     return GoodhartCurve(
-        **dict(peak(steps, energy, needed)),
+        **dict(peak(steps, energy, needed, looked)),
         steps=tuple(steps),
         runs=runs,
-        by_survival=peak(steps, watch.survival, needed),
+        by_survival=peak(steps, watch.survival, needed, looked),
         forms=fitted,
         gao_less_quadratic=difference,
     )
 
 
 def forms(
-    distance: np.ndarray, true_return: np.ndarray
+    distance: np.ndarray, true_return: np.ndarray, looked: Sequence[int] | None = None
 ) -> tuple[Mapping[str, Form], Measurement | None]:
     """How two forms in the distance from the start predict the later half of each run's curve from
     its earlier half; see `Form`.
@@ -148,35 +160,45 @@ def forms(
     Args:
       distance: root of the divergence. f[runs, looks], 0 at the first.
       true_return: f[runs, looks].
+      looked: as for `peak`.
 
     Returns:
-      The forms by name, and gao's prediction error less the quadratic's; nothing with fewer than
-      eight looks.
+      The forms by name, and gao's prediction error less the quadratic's; nothing where a run has
+      fewer than eight looks.
     """
     distance, true_return = (np.asarray(x, np.float64) for x in (distance, true_return))
-    if distance.shape[1] < _LEAST_LOOKS:
+    counts = np.full(len(distance), distance.shape[1]) if looked is None else np.asarray(looked)
+    if counts.min() < _LEAST_LOOKS:
         return {}, None
-    columns = {"gao": gao(distance), "quadratic": quadratic(distance)}
-    gained = true_return - true_return[:, :1]
-    half = -(-gained.shape[1] // 2)
+    runs = [
+        (d[:count], (y - y[0])[:count])
+        for d, y, count in zip(distance, true_return, counts, strict=True)
+    ]
     found, errors = {}, {}
-    for name, basis in columns.items():
-        fitted = np.array([_fit(x[:half], y[:half]) for x, y in zip(basis, gained, strict=True)])
-        whole = np.array([_fit(x, y) for x, y in zip(basis, gained, strict=True)])
-        errors[name] = _rms(gained - _at(basis, fitted), half)
+    for name, columns in {"gao": gao, "quadratic": quadratic, "flat": None}.items():
+        each = [_predicted(columns and columns(d), gained) for d, gained in runs]
+        fitted, errors[name], explained = (np.array(column) for column in zip(*each, strict=True))
         found[name] = Form(
             coefficients=tuple(stats.interval(column, UNIT) for column in fitted.T),
             prediction_error=stats.interval(errors[name], UNIT),
-            r_squared=stats.interval(_explained(gained, _at(basis, whole)), UNIT),
+            r_squared=stats.interval(explained, UNIT),
         )
-    last = gained[:, half - 1 : half]
-    mean = gained.mean(axis=1, keepdims=True)
-    found["flat"] = Form(
-        coefficients=(),
-        prediction_error=stats.interval(_rms(gained - last, half), UNIT),
-        r_squared=stats.interval(_explained(gained, mean), UNIT),
-    )
     return found, stats.interval(errors["gao"] - errors["quadratic"], UNIT)
+
+
+def _predicted(basis: np.ndarray | None, gained: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Of one run: what is fitted to its earlier half, the root mean square error over the later
+    half, and R squared of a fit to all. Without a basis the last gain of the half stays, and for
+    all stands the mean.
+    """
+    half = -(-len(gained) // 2)
+    if basis is None:
+        fitted, later, whole = np.empty(0), gained[half - 1], gained.mean()
+    else:
+        fitted = _fit(basis[:half], gained[:half])
+        later, whole = basis[half:] @ fitted, basis @ _fit(basis, gained)
+    error = np.sqrt(((gained[half:] - later) ** 2).mean())
+    return fitted, float(error), _explained(gained, whole)
 
 
 def gao(distance: np.ndarray) -> np.ndarray:
@@ -194,16 +216,7 @@ def _fit(basis: np.ndarray, gained: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(basis, gained, rcond=None)[0]
 
 
-def _at(basis: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    return np.einsum("rlc,rc->rl", basis, coefficients)
-
-
-def _rms(residual: np.ndarray, half: int) -> np.ndarray:
-    return np.sqrt((residual[:, half:] ** 2).mean(axis=1))
-
-
-def _explained(values: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """R squared of each run; NaN where nothing varies."""
-    total = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    left = ((values - predicted) ** 2).sum(axis=1)
-    return 1 - np.divide(left, total, out=np.full(len(total), np.nan), where=total > 0)
+def _explained(values: np.ndarray, predicted: np.ndarray | float) -> float:
+    """R squared of a run; NaN where nothing varies."""
+    total = ((values - values.mean()) ** 2).sum()
+    return float(1 - ((values - predicted) ** 2).sum() / total) if total > 0 else float("nan")

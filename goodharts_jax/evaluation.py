@@ -124,7 +124,7 @@ def make_evaluator(
       world: the rules to live under; everyone is mortal.
       candidates: by name; of their parameters only shapes are read.
       num_worlds: of each run; blocks of up to 256 evenly, so rounded up to whole blocks. A script
-        is followed in the first quarter of them, unless it is to be followed in all.
+        is followed in the first quarter of the blocks, one at least, unless it is to be in all.
       steps_per_world: of each.
     """
     blocks_per_run = -(-num_worlds // _BLOCK)
@@ -133,7 +133,7 @@ def make_evaluator(
     scripts = list(dict.fromkeys(candidate.script for candidate in candidates.values()))
 
     def reset(world: World, block: _Block) -> Lives:
-        return survival.reset(world, size, block.key)
+        return survival.reset(world, size, jax.random.split(block.key)[0])
 
     def live(shared: _Shared, block: _Block) -> tuple[Lives, Tally]:
         def policy_of(script: Policy | None) -> Policy:
@@ -147,7 +147,7 @@ def make_evaluator(
         def policy(view: jax.Array, noise_word: jax.Array) -> Output:
             return jax.lax.switch(block.policy, policies, view, noise_word)
 
-        key = jax.random.fold_in(block.key, shared.chunk)
+        key = jax.random.fold_in(jax.random.split(block.key)[1], shared.chunk)
         return survival.rollout(shared.world, policy, block.lives, key, chunk, steps_per_world)
 
     host_blocks, source, places = _blocks(candidates, scripts, blocks_per_run)

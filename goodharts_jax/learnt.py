@@ -28,6 +28,9 @@ from goodharts_jax.relabelling import Asked
 from goodharts_jax.rewards import Guard
 from goodharts_jax.training import Observer, Trained
 
+_RUNS = 10
+"""What is folded into a seed for a run; 1 and 2 are `proxies`', from 1,000 on `relabelling`'s."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -114,7 +117,7 @@ def train(
       ValueError: they don't fit into memory.
     """
     settings = ground.settings
-    modes, initial, keys = _begun(ground, policies, prepared, jobs)
+    modes, initial, keys, watch_keys = _begun(ground, policies, prepared, jobs)
     _check_memory(ground, len(jobs))
     labels = [(f"{job.proxy} {job.remedy or ''}".strip(), job.seed) for job in jobs]
     updates = ground.chunk_updates * LOOKS
@@ -130,6 +133,7 @@ def train(
             ground.world,
             replace(settings.hyper, num_updates=jnp.float32(updates)),
             keys=keys,
+            watch_keys=watch_keys,
             chunk_updates=ground.chunk_updates,
             initial=initial,
             folder=folder / "checkpoints",
@@ -180,13 +184,15 @@ def _begun(
     policies: Policies,
     prepared: Mapping[int, Prepared],
     jobs: Sequence[Job],
-) -> tuple[Mode, Any, jax.Array]:
-    """What all runs are rewarded with, their first policies and their keys; leading axis [runs]."""
+) -> tuple[Mode, Any, jax.Array, jax.Array]:
+    """What all runs are rewarded with, their first policies, their keys and those that they are
+    watched by; leading axis [runs].
+    """
     names, place = list(ground.drawn), {seed: i for i, seed in enumerate(ground.seeds)}
     guards = [job.guard for job in jobs if job.guard is not None]
     anchored = any(guard.kl or guard.excess for guard in guards)
     discriminated = any(guard.occupancy_kl or guard.occupancy_chi for guard in guards)
-    modes, initial, keys = [], [], []
+    modes, initial, keys, watch_keys = [], [], [], []
     for job in jobs:
         ready, start = prepared[job.seed], ground.drawn[job.proxy].start
         own = jax.tree.map(lambda x, job=job: x[place[job.seed]], policies[start])
@@ -204,5 +210,10 @@ def _begun(
             reward = replace(reward, guard=guard, members=members)
         modes.append(replace(ground.senses, reward=reward))
         initial.append(own)
-        keys.append(jax.random.fold_in(jax.random.key(job.seed), 1 + job.reseed))
-    return stack(modes), stack(initial), jnp.stack(keys)
+        # Not those of `proxies.prepare`: nobody is watched in the worlds that labels come from.
+        key, again = (
+            jax.random.fold_in(jax.random.key(job.seed), _RUNS + n) for n in (0, job.reseed)
+        )
+        keys.append(again)
+        watch_keys.append(training.run_keys(key).watch)
+    return stack(modes), stack(initial), jnp.stack(keys), jnp.stack(watch_keys)

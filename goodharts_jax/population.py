@@ -90,7 +90,9 @@ def require_memory(study: Study) -> None:
     """
     settings, world = study.settings, study.settings.world.build()
     num_runs = sum(len(study.seeds(name)) for name in study.rows)
-    num_rows = num_runs + sum(len(study.seeds(name)) for name in study.scripts)
+    of_cells = settings.study.kind == "phase_diagram"  # which are watched, not evaluated
+    judged = [*study.scripts] if of_cells else [*study.rows, *study.scripts]
+    num_rows = sum(len(study.seeds(name)) for name in judged)
     worlds, steps = settings.budget.evaluation_worlds, settings.budget.steps_per_world
     peak = training.memory_needed(settings.plan, world, num_runs)
     peak += evaluation.memory_needed(study.judge_world, num_rows, worlds, steps)
@@ -101,7 +103,8 @@ def require_memory(study: Study) -> None:
         style="dim",
         highlight=False,
     )
-    train = num_runs * settings.num_updates * settings.plan.steps_per_update / _TRAINED
+    trained = num_runs * settings.num_updates * settings.plan.steps_per_update
+    train = trained / _TRAINED if settings.train else 0
     judge = num_rows * worlds * steps / _JUDGED
     if jax.default_backend() == "cpu":
         cores = min(num_runs, jax.device_count())

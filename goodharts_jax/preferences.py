@@ -32,9 +32,10 @@ SCALE = 0.3
 """Standard deviation of a model's reward over the steps that it learnt from."""
 MOST_STEPS = 1024
 """Steps of each world that segments are taken from."""
-_WORLDS = 256
-_HELD_OUT = 8
-"""One segment in so many is kept from the models, to test them on."""
+WORLDS = 256
+"""That each policy is watched in."""
+HELD_OUT = 32
+"""Of these, the first, whose segments models don't learn from, but are tested on."""
 _BATCH, _LEARNING_RATE = 64, 3e-3
 _TIE = 1e-3
 """Energy; returns that are nearer are equal, but for the order of their summands."""
@@ -108,18 +109,21 @@ def watch_policies(
       params: with a leading axis [watched].
       key: consumed.
       steps: of each world; cut to whole segments.
+
+    Returns:
+      Segments of a world beside each other, so that those held out are other worlds', at all times.
     """
     length = steps // SEGMENT * SEGMENT
     world = world.replace(mortal=jnp.array(False))  # type: ignore[attr-defined]
     item, step = gold_reward(world)
 
     def segments(x: jax.Array) -> jax.Array:
-        x = x.reshape(length // SEGMENT, SEGMENT, _WORLDS, *x.shape[2:])
-        return jnp.moveaxis(x, 2, 1).reshape(-1, SEGMENT, *x.shape[3:])
+        x = x.reshape(length // SEGMENT, SEGMENT, WORLDS, *x.shape[2:])
+        return jnp.moveaxis(x, 2, 0).reshape(-1, SEGMENT, *x.shape[3:])
 
     def of_one(given: tuple[Any, chex.PRNGKey]) -> Pool:
         reset_key, rollout_key = jax.random.split(given[1])
-        keys = jax.random.split(reset_key, _WORLDS)
+        keys = jax.random.split(reset_key, WORLDS)
         worlds = jax.vmap(physics.reset, (None, 0))(world, keys)
         act = policy(network, given[0], mode)
         _, rollout, _ = collect(world, act, worlds, rollout_key, length)
@@ -161,7 +165,7 @@ def fit(
       descents: gradient steps that each is fitted in. int32[].
     """
     draw_key, label_key, fit_key, test_key = jax.random.split(key, 4)
-    returns, split = pool.gold.sum(-1), pool.gold.shape[1] // _HELD_OUT
+    returns, split = pool.gold.sum(-1), pool.gold.shape[1] // WORLDS * HELD_OUT
     draw = partial(_pairs, watched=labels.watched)
     pairs = draw(draw_key, MOST_PAIRS, first=split, last=pool.gold.shape[1])
     prefers = _label(label_key, _margin(returns[pairs]), labels)

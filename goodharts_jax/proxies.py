@@ -35,7 +35,7 @@ Policies = Mapping[str, chex.ArrayTree]
 LOOKS = 4
 """Whole parts of a training after which it is looked at; before the first it is looked at often."""
 _MEASURED = 1024
-"""Segments of each policy that proxies are compared with the truth on."""
+"""Segments of each policy that proxies are compared with the truth on, of those held out."""
 _REFERENCE = 4096
 """Steps that a discriminator compares a policy's with."""
 
@@ -155,9 +155,9 @@ def prepare(ground: Ground, policies: Policies, seed: int) -> Prepared:
     proxies, pool = ground.drawn, watch_stages(ground, policies, seed)
     key = jax.random.fold_in(jax.random.key(seed), 2)
     reward, accuracy = make_rewards(ground, list(policies), pool, key)
-    part = jax.tree.map(lambda x: x[:, :_MEASURED], pool)
+    part = _measured(pool)
     said = _say_all((ground.senses, part), shard(reward))
-    flat = jax.tree.map(lambda x: x.reshape(len(policies), -1, *x.shape[3:])[:, :_REFERENCE], pool)
+    flat = _reference(pool, ground.settings.plan.episode_length)
     return Prepared(
         reward=reward,
         accuracy=accuracy,
@@ -165,6 +165,33 @@ def prepare(ground: Ground, policies: Policies, seed: int) -> Prepared:
         gold=np.asarray(part.gold),
         reference=(np.asarray(flat.view), np.asarray(flat.action)),
     )
+
+
+def _measured(pool: Pool) -> Pool:
+    """Segments of the worlds held out, at all times. Leading axes [stages, segments]."""
+    return _spread(pool, preferences.HELD_OUT, _MEASURED, pool.gold.shape[1] // preferences.WORLDS)
+
+
+def _reference(pool: Pool, oldest: int) -> Pool:
+    """Steps of all worlds, none older than a training's get. Leading axes [stages, steps]."""
+    of_steps = jax.tree.map(lambda x: x.reshape(len(x), -1, *x.shape[3:]), pool)
+    return _spread(of_steps, preferences.WORLDS, _REFERENCE, oldest)
+
+
+def _spread(pool: Pool, worlds: int, number: int, slots: int) -> Pool:
+    """As many of the first slots of each of the first worlds, evenly spread, and beginning with
+    another one from world to world: `number` in all, or all that there are.
+    """
+
+    def some(x: jax.Array) -> jax.Array:
+        x = x.reshape(len(x), preferences.WORLDS, -1, *x.shape[2:])
+        last = min(slots, x.shape[2])
+        each = min(number // worlds, last)
+        world = np.arange(worlds)[:, None]
+        at = (np.arange(each) * (last // each) + world) % last
+        return x[:, world, at].reshape(len(x), worlds * each, *x.shape[3:])
+
+    return jax.tree.map(some, pool)
 
 
 def watch_stages(ground: Ground, policies: Policies, seed: int) -> Pool:
@@ -222,7 +249,7 @@ def make_rewards(
     if drawn:
         at = jnp.array([names.index(proxy.start) for proxy in drawn.values()])
         wanted = jnp.array([proxy.correlation for proxy in drawn.values()], jnp.float32)
-        part = jax.tree.map(lambda x: x[:, :_MEASURED], pool)
+        part = _measured(pool)
         made = _lifted(_draw, members)(
             (ground.senses, part), *shard((at, wanted, _keys(keys, drawn)))
         )

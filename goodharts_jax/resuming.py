@@ -29,6 +29,11 @@ def checkpoints_of(settings: Experiment, folder: Path) -> Path:
             f"{differs}: not those that the policies in checkpoint={folder} were trained with; "
             f"repeat the settings in {config}"
         )
+    if settings.study.kind == "phase_diagram" and watched_elsewhere(settings):
+        raise ValueError(
+            "evaluation.world: the cells of a phase diagram are watched while they train, and those"
+            f" in checkpoint={folder} were in another world; repeat that one, or train anew"
+        )
     return checkpoints
 
 
@@ -41,7 +46,8 @@ def require_own(settings: Experiment, folder: Path) -> None:
     config = folder / "config.yaml"
     if not config.exists() or not (folder / "checkpoints").exists():
         return
-    if differs := _unlike(settings, config, (*_OF_POLICIES, "budget", "remedies")):
+    own = (*_OF_POLICIES, "budget", "remedies", "evaluation_world")
+    if differs := _unlike(settings, config, own):
         raise ValueError(
             f"{differs}: not those of the run that was begun in {folder}; give another folder, or "
             f"resume={folder} to go on with its own"
@@ -61,6 +67,14 @@ def kept_settings(config: Path) -> dict[str, Any]:
     if "logger" in kept:
         kept.setdefault("tracker", kept.pop("logger") or "none")
     return kept
+
+
+def watched_elsewhere(settings: Experiment) -> bool:
+    """Whether policies that are only judged were watched in another world while they trained."""
+    if settings.train or settings.checkpoint is None:
+        return False
+    config = Path(settings.checkpoint) / "config.yaml"
+    return _unlike(settings, config, ("evaluation_world",)) is not None
 
 
 # What decides which policies a training ends in.

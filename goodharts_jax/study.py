@@ -49,7 +49,7 @@ from goodharts_jax.results import (
     Results,
     Training,
 )
-from goodharts_jax.resuming import checkpoints_of, require_own
+from goodharts_jax.resuming import checkpoints_of, require_own, watched_elsewhere
 from goodharts_jax.seekers import SHOWN
 from goodharts_jax.settings import Experiment, StudySettings, runs_of
 from goodharts_jax.study_settings import LearntSettings
@@ -363,13 +363,17 @@ def _watch_steps(study: Study, trained: Trained) -> list[int]:
 
 
 def _goodhart_curves(study: Study, trained: Trained, modes: Modes) -> dict[str, GoodhartCurve]:
+    if watched_elsewhere(study.settings):
+        return {}
     steps = _watch_steps(study, trained)
+    looked = training.looked(trained.history, study.settings.chunk_updates)
     # What a mode's curve is called means nothing where a budget teaches the truth nothing.
     needed = [thesis.has_learnt(modes, thesis.load_thesis().truth)]
 
     def curve(name: str) -> GoodhartCurve:
-        watches = jax.tree.map(lambda x: x[study.own(name)], trained.watches)
-        return curves.curve(steps, study.seeds(name), watches, needed)
+        own = study.own(name)
+        watches = jax.tree.map(lambda x: x[own], trained.watches)
+        return curves.curve(steps, study.seeds(name), watches, needed, looked[own])
 
     return {name: curve(name) for name in study.rows}
 

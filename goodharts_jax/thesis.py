@@ -202,7 +202,9 @@ def _death_rate_ratio(proxy: Runs, truth: Runs) -> Measurement:
     if len(truth) and not denominator.any():
         most = 1000 * -math.log(0.025) / _column(truth, "total_steps").sum()
         bound = _measure(stats.ratio_interval, numerator, np.full(len(truth), most))
-        return replace(bound, method=f"{bound.method}; a bound, no deaths in the denominator")
+        high = None if bound.high is None else math.inf
+        method = f"{bound.method}; a lower bound, no deaths in the denominator"
+        return replace(bound, high=high, method=method)
     return _measure(stats.ratio_interval, numerator, denominator)
 
 

@@ -80,6 +80,8 @@ class _Run(NamedTuple):
 
     mode: Mode
     key: chex.PRNGKey
+    watch_key: Any
+    """Of the worlds that it is watched in; None for the one that its own is split into."""
     initial: Any
     """Parameters that the training begins with."""
     goes_on: Any
@@ -95,6 +97,7 @@ def train(
     *,
     num_updates: int,
     chunk_updates: int,
+    watch_keys: chex.PRNGKey | None = None,
     initial: Any = None,
     max_updates: int = 0,
     level: Level | None = None,
@@ -113,6 +116,7 @@ def train(
       keys: typed keys. [runs].
       num_updates: of every run, a multiple of `chunk_updates`.
       chunk_updates: updates between two looks; at first fewer, see `looks`.
+      watch_keys: runs of equal ones are watched in equal worlds. [runs]; None for those of `keys`.
       initial: parameters that each run begins with, with a leading axis [runs]; None draws them.
       max_updates: a run that has not levelled off goes on until it has, up to so many.
       level: tells which have; None for all.
@@ -127,12 +131,13 @@ def train(
     """
     num_runs, programs = len(keys), _programs(plan, chunk_updates)
     shared = _Shared(world, watch_world or world, hyper, np.zeros((), np.int32))
-    modes, keys = shard((modes, keys))
+    modes, keys, watch_keys = shard((modes, keys, watch_keys))
     given = None if initial is None else shard(initial)
     if num_updates:
-        _compile(programs, shared, _Run(modes, keys, given, shard(np.ones(num_runs, bool))), traced)
+        going = shard(np.ones(num_runs, bool))
+        _compile(programs, shared, _Run(modes, keys, watch_keys, given, going), traced)
     states = programs.begin(world, keys, modes, given)
-    runs = _Run(modes, keys, _copied(states.params), goes_on=None)
+    runs = _Run(modes, keys, watch_keys, _copied(states.params), goes_on=None)
     going_on = partial(_going_on, num_runs, num_updates, max_updates, level)
     with Checkpoints(folder) as checkpoints:
         states, history, watches = _carry_on(
@@ -258,6 +263,13 @@ def looks(number: int, chunk_updates: int) -> list[int]:
     return done[:number]
 
 
+def looked(history: History, chunk_updates: int) -> np.ndarray:
+    """How many looks were taken at each run before it stopped. int[runs]."""
+    updates = (~np.isnan(history.food)).sum(axis=1)
+    at = np.array(looks(2 + history.food.shape[1], chunk_updates))
+    return (at <= updates[:, None]).sum(axis=1)
+
+
 def _next_look(done: int, chunk_updates: int) -> int:
     return min(max(1, 2 * done), (done // chunk_updates + 1) * chunk_updates)
 
@@ -292,7 +304,8 @@ def _look(plan: Plan, world: World, run: _Run, params: Any) -> Watch:
 
     def look() -> Watch:
         # Runs of equal seed are watched in equal worlds, at all times of their training.
-        return watch(plan, world, run.mode, params, run.initial, run_keys(run.key).watch)
+        key = run_keys(run.key).watch if run.watch_key is None else run.watch_key
+        return watch(plan, world, run.mode, params, run.initial, key)
 
     return jax.lax.cond(run.goes_on, look, unwatched)
 

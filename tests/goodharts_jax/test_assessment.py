@@ -190,6 +190,25 @@ def test_a_mode_that_means_two_things_is_not_joined(results, part, sweep):
         assessment.join(sweep | {"other": other})
 
 
+def test_what_is_no_table_of_modes_is_not_joined(sweep, results):
+    cells = tuple(results.phase_diagram) or ("a cell",)
+    other = next(iter(sweep.values())).model_copy(update={"phase_diagram": cells})
+    with pytest.raises(ValueError, match="other: only tables of modes are joined"):
+        assessment.join(sweep | {"other": other})
+
+
+def test_two_policies_of_one_name_are_not_joined(sweep):
+    first = next(iter(sweep.values()))
+    row = first.modes["random_walk"]
+    (run, *_) = row.runs
+    other = run.model_copy(update={"deaths_per_1k_steps": run.deaths_per_1k_steps + 1})
+    changed = first.model_copy(
+        update={"modes": {"random_walk": row.model_copy(update={"runs": (other,)})}}
+    )
+    with pytest.raises(ValueError, match=f"other: random_walk of seed {run.seed} is not what"):
+        assessment.join(sweep | {"other": changed})
+
+
 def test_nothing_is_not_joined():
     with pytest.raises(ValueError, match="no results to join"):
         assessment.join({})

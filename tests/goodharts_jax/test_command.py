@@ -180,6 +180,8 @@ def test_policies_are_judged_again_in_another_world(command, finished, tmp_path)
         for a, b in zip(first.modes[mode].runs, again.modes[mode].runs, strict=True):
             assert a.training == b.training
     assert first.modes["random_walk"] != again.modes["random_walk"]
+    # They were watched in the world that they were trained in.
+    assert first.goodhart_curves and not again.goodhart_curves
     assert not (tmp_path / "again" / "metrics.jsonl").exists()
 
 

@@ -169,6 +169,27 @@ def test_noise_is_best_predicted_by_no_change():
 
 def test_a_few_looks_are_not_fitted():
     assert curves.forms(np.ones((3, 7)), np.ones((3, 7))) == ({}, None)
+    assert curves.forms(np.ones((3, 9)), np.ones((3, 9)), [9, 7, 9]) == ({}, None)
+
+
+def test_looks_that_were_not_taken_count_nowhere():
+    """A run that stopped at 16 of 24 looks repeats its last one: forms and early stopping are as if
+    there were but 16, of which the others' peak at the tenth leaves out 6.
+    """
+    steps, falls = np.arange(1, 25), 60 - (np.arange(24) - 9.0) ** 2
+    true = np.stack([falls, falls, falls])[..., None].repeat(2, axis=-1)
+    distance = np.sqrt(np.arange(24.0))[None].repeat(3, axis=0)
+    stopped, still = true.copy(), distance.copy()
+    stopped[0, 16:], still[0, 16:] = stopped[0, 15], still[0, 15]
+    alone, _ = curves.forms(distance[:1, :16], true[:1, :16, 0])
+    found, _ = curves.forms(still[:1], stopped[:1, :, 0], [16])
+    assert found == alone
+    curve = curves.peak(steps, stopped, looked=[16, 24, 24])
+    assert curve.early_stopping_steps.value == pytest.approx((6 / 16 + 2 * 14 / 24) / 3)
+    # Where the others peak later than it was trained, stopping leaves nothing out.
+    late = np.arange(24.0)[None, :, None].repeat(3, axis=0).repeat(2, axis=-1)
+    late[0, 16:] = late[0, 15]
+    assert curves.peak(steps, late, looked=[16, 24, 24]).early_stopping_steps.value == 0
 
 
 def test_a_mode_has_its_returns_per_1000_steps_and_the_root_of_its_divergence():
