@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from evidence.runtime.files import file_digest, write_json, write_text
+from evidence.runtime.files import file_digest, write_by, write_json, write_text
 
 Row = Mapping[str, Any]
 
@@ -97,9 +97,8 @@ def write(found: DataSet, folder: Path) -> list[Path]:
 
     paths = {split: folder / "data" / f"{split}.parquet" for split in found.splits}
     for split, path in paths.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
         frame = polars.DataFrame(list(found.splits[split]), schema=dict(found.types))
-        frame.write_parquet(path)
+        write_by(path, frame.write_parquet)
     croissant = write_json(folder / "croissant.json", _croissant(found, paths))
     return [*paths.values(), croissant, write_text(folder / "README.md", _card(found))]
 

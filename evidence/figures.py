@@ -20,6 +20,7 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike
 
 from evidence.described import describe
-from evidence.runtime.files import write_text
+from evidence.runtime.files import write_by, write_text
 
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
     "#0072b2",
@@ -166,12 +167,11 @@ def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
     `folder/name.png` (220 dots an inch). The same figure gives the same SVG, byte for byte.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     vector = write_text(folder / f"{name}.svg", _svg(figure, fonttype="path"))
     with style():
         _lay_out(figure)
-        figure.savefig(folder / f"{name}.png", dpi=220)
-    return [vector, folder / f"{name}.png"]
+        write = partial(figure.savefig, format="png", dpi=220)
+        return [vector, write_by(folder / f"{name}.png", write)]
 
 
 def svg(figure: Figure) -> str:

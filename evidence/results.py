@@ -147,7 +147,7 @@ class Results(Record):
             frame = self.to_frame()
         except ImportError:
             return path
-        frame.write_parquet(path.with_suffix(".parquet"))
+        files.write_by(path.with_suffix(".parquet"), frame.write_parquet)
         return path
 
     def measurements(self) -> Iterator[tuple[str, Measurement]]:

@@ -8,7 +8,6 @@ labels together.
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -157,10 +156,8 @@ def apply(modes: Mode, asked: Sequence[Asked], models: RewardModel) -> Mode:
 
 def save(path: Path, models: RewardModel) -> None:
     """Keep models, so that an interrupted training goes on with them."""
-    content = io.BytesIO()
     leaves: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in vars(models).items()}
-    np.savez(content, **leaves)
-    files.write_bytes(path, content.getvalue())
+    files.write_by(path, partial(np.savez, **leaves))
 
 
 def load(path: Path) -> RewardModel:

@@ -373,7 +373,7 @@ def _goodhart_curves(study: Study, trained: Trained, modes: Modes) -> dict[str, 
     def curve(name: str) -> GoodhartCurve:
         own = study.own(name)
         watches = jax.tree.map(lambda x: x[own], trained.watches)
-        return curves.curve(steps, study.seeds(name), watches, needed, looked[own])
+        return curves.curve(steps, study.seeds(name), watches, needed, looked[own].tolist())
 
     return {name: curve(name) for name in study.rows}
 

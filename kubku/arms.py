@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evidence import stats
+from evidence.answers import Answer
 from evidence.measurement import Measurement
 from kubku import protocol
 from kubku.cells import Found
@@ -82,7 +83,7 @@ def _statistic(
 
 
 def _purity(table: np.ndarray) -> np.ndarray:
-    """KU_avg / (KU_avg + BKU_avg + epsilon) of f64[resamples, 2]."""
+    """KU_avg / (KU_avg + BKU_avg + epsilon) of f64[resamples, 2]; it rewards silence."""
     return table[:, 0] / (table.sum(-1) + EPSILON)
 
 
@@ -107,8 +108,9 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
     def changes(name: str) -> list[np.ndarray]:
         return [a - b for a, b in zip(of(name), of(name, "before"), strict=True)]
 
-    def corrected(name: str) -> Measurement:
-        return _mean([2 * right - 1 for right in of(name)], tests, (-1, 1))
+    def corrected(halo: _Halo) -> Measurement:
+        right = _asked(halo, halo.scores[0], "after", cells, tests)
+        return _some([2 * share - 1 for share in right], tests, (-1, 1))
 
     both = [np.stack(pair, -1) for pair in zip(of("ku"), of("bku"), strict=True)]
     per_second = [len(cell["answers"]) / cell["seconds_exposed"] for cell in cells]
@@ -131,8 +133,8 @@ def summary(arm: Arm, tests: Sequence[Asked]) -> BaseStateResults:
         invalid=share("invalid"),
         errors=share("errors"),
         # Always YES, and always NO, get half of L and of E right.
-        corrected_L=corrected("literal"),
-        corrected_E=corrected("entailed"),
+        corrected_L=corrected(_HALOS["L"]),
+        corrected_E=corrected(_HALOS["E"]),
         halos=Halos(**{kind: _halo(of_kind, cells, tests) for kind, of_kind in _HALOS.items()}),
         histogram=_histogram(of("ku"), of("bku")),
         by_k=_by_k(cells, tests),
@@ -180,6 +182,10 @@ def _answered(test: Asked, answers: np.ndarray) -> np.ndarray:
     return asserted(answers)
 
 
+def _wrong(test: Asked, answers: np.ndarray) -> np.ndarray:
+    return asserted(answers) & ~_right(test, answers)
+
+
 Part = Callable[[Samples], np.ndarray]
 """Some queries of a kind, bool[N, Q]."""
 
@@ -190,6 +196,10 @@ def _of(stratum: Stratum) -> Part:
 
 FORCED = "_forced"
 """What names of parts end in that are counted in the answers given with a threshold of 0."""
+
+
+_WRONG: dict[str, Part] = {"wrong": lambda samples: np.asarray(samples.asked)}
+"""The part in whose shares wrong answers count, which cost no KU."""
 
 
 class _Halo(NamedTuple):
@@ -211,7 +221,7 @@ class _Halo(NamedTuple):
 
 
 _HALOS = {
-    "L": _Halo(LiteralHalo, Kind.LITERAL, ("literal", "literal_yes", "literal_no"), _right, {}),
+    "L": _Halo(LiteralHalo, Kind.LITERAL, ("literal", "literal_yes", "literal_no"), _right, _WRONG),
     "E": _Halo(
         EntailedHalo,
         Kind.ENTAILED,
@@ -224,7 +234,8 @@ _HALOS = {
                 ("several_facts", Stratum.SEVERAL_FACTS),
             )
             for when in ("", FORCED)
-        },
+        }
+        | _WRONG,
     ),
     "H": _Halo(
         HallucinationHalo,
@@ -253,10 +264,38 @@ _HALOS = {
 
 
 def _halo(halo: _Halo, cells: Sequence[Found], tests: Sequence[Asked]) -> Any:
-    first = halo.scores[0]
-    told = {name: _mean([c[f"after.{name}"] for c in cells], tests, SHARE) for name in halo.scores}
-    before = _mean([cell[f"before.{first}"] for cell in cells], tests, SHARE)
+    told = {
+        name: _some(_asked(halo, name, "after", cells, tests), tests, SHARE) for name in halo.scores
+    }
+    before = _some(_asked(halo, halo.scores[0], "before", cells, tests), tests, SHARE)
     return halo.made(**told, before=before, **_parts(halo, cells, tests))
+
+
+_GOLDS = {"literal_yes": Answer.YES, "entailed_yes": Answer.YES}
+_GOLDS |= {"literal_no": Answer.NO, "entailed_no": Answer.NO}
+
+
+def _asked(
+    halo: _Halo, name: str, when: str, cells: Sequence[Found], tests: Sequence[Asked]
+) -> list[np.ndarray]:
+    """A score of the samples that have a query which it is of: of others it is 0 and says nothing.
+    f32[those] each.
+    """
+    found = []
+    for cell, test in zip(cells, tests, strict=True):
+        scores = cell[f"{when}.{name}"]
+        asked = test.first(len(scores)).samples
+        these = np.asarray((asked.kind == halo.kind) & asked.asked)
+        if name in _GOLDS:
+            these &= np.asarray(asked.gold == _GOLDS[name])
+        found.append(scores[these.any(-1)])
+    return found
+
+
+def _some(groups: list[np.ndarray], tests: Sequence[Asked], bounds: Bounds) -> Measurement:
+    if not all(map(len, groups)):
+        return Measurement(None, None, None, 0, "sample", "undefined: no such query")
+    return _mean(groups, tests, bounds)
 
 
 def _parts(halo: _Halo, cells: Sequence[Found], tests: Sequence[Asked]) -> dict[str, Measurement]:
@@ -273,7 +312,8 @@ def _parts(halo: _Halo, cells: Sequence[Found], tests: Sequence[Asked]) -> dict[
             these = np.asarray((asked.samples.kind == halo.kind) & asked.samples.asked)
             these = these & part(asked.samples)
             some = these.any(-1)
-            counted = halo.counts(asked, answers) & these
+            counts = _wrong if name in _WRONG else halo.counts
+            counted = counts(asked, answers) & these
             shares.append(counted[some].sum(-1) / these[some].sum(-1))
         if all(len(share) for share in shares):
             found[name] = _mean(shares, tests, SHARE)

@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import flax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -175,7 +176,7 @@ class BaseCache:
             *(cell.family, cell.learner, cell.base, cell.world, WORLDS[cell.world]),
             *(self._settings.seed, *self._settings.seeds(cell.replicate)),
             *(budget.pretrain, budget.training.model_dump(), self._code),
-            *(jax.__version__, optax.__version__),
+            *(jax.__version__, flax.__version__, optax.__version__),
             outer(cell.learner, cell.family),
             self._source.digest(cell.family),
             target_digest(target) if target is not None else None,
@@ -218,7 +219,8 @@ def code_digest(*more: str) -> str:
     is another base state; and of `more` files, by which cells are made of them.
     """
     here, found = Path(kubku.__file__).parent, hashlib.sha256()
-    for part in ("halo.py", "base_states.py", "tasks", "learners", "grownet", *more):
+    parts = ("halo.py", "samples.py", "base_states.py", "base_cache.py", "tasks", "learners")
+    for part in (*parts, "grownet", *more):
         path = here / part
         if not path.exists():
             raise FileNotFoundError(f"{path}: a digest of the code was to count it")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from evidence.runtime.files import write_bytes
+from evidence.answers import Answer
+from evidence.runtime.files import write_by
 from kubku.halo import Learner
 from kubku.parts import Tuned
 from kubku.settings import Experiment
@@ -109,10 +110,8 @@ def planned(
 
 def save(path: Path, found: Found) -> None:
     """Write a cell whole or not at all."""
-    buffer = io.BytesIO()
     note = found.note.model_dump_json()
-    np.savez_compressed(buffer, allow_pickle=False, note=note, **found.arrays)
-    write_bytes(path, buffer.getvalue())
+    write_by(path, partial(np.savez_compressed, allow_pickle=False, note=note, **found.arrays))
 
 
 def is_kept(path: Path) -> bool:
@@ -125,6 +124,13 @@ def is_kept(path: Path) -> bool:
         _log.warning("%s can't be read (%s) and is made again", path, error)
         return False
     return True
+
+
+def has_failures(path: Path) -> bool:
+    """Whether a language model was asked and some call got no reply."""
+    found = load(path)
+    names = [name for name in ("answers", "before_answers") if name in found]
+    return any(bool((found[name] == Answer.ERROR).any()) for name in names)
 
 
 def load(path: Path) -> Found:

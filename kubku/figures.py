@@ -62,6 +62,11 @@ def _learners(family: FamilyResults) -> list[tuple[str, str, BaseStateResults]]:
     ]
 
 
+def _with_learners(results: Results) -> dict[str, list[tuple[str, str, BaseStateResults]]]:
+    """The same by family, of those that have some."""
+    return {name: own for name, found in results.families.items() if (own := _learners(found))}
+
+
 LANDMARKS = ("generator_oracle", "question_only", "forced_choice")
 """Controls that the first table and figure show whether or not the thesis is set against them."""
 
@@ -170,10 +175,10 @@ def _all_arms(along: Sequence[Measurement]) -> list[list[float]]:
 @figures.style()
 def histograms(results: Results) -> Figure | None:
     """Distributions of KU(s) and BKU(s) over samples: a row a learner, the darker the more."""
-    families = {name: _learners(found) for name, found in results.families.items()}
-    most = max(map(len, families.values()))
-    if not most:
+    families = _with_learners(results)
+    if not families:
         return None
+    most = max(map(len, families.values()))
     figure, axes = figures.canvas(
         len(families), 2, width=9.6, height=0.5 + len(families) * (0.6 + 0.16 * most), squeeze=False
     )
@@ -181,7 +186,7 @@ def histograms(results: Results) -> Figure | None:
         for axis, score in zip(row, ("KU", "BKU"), strict=True):
             counts = np.array([getattr(entry.histogram, score) for *_, entry in own], float)
             shares = counts / np.maximum(counts.sum(-1, keepdims=True), 1)
-            edges = own[0][2].histogram.edges if own else (0, 1)
+            edges = own[0][2].histogram.edges
             mesh = axis.pcolormesh(edges, np.arange(len(own) + 1), shares, vmin=0, vmax=1)
             axis.set_yticks(np.arange(len(own)) + 0.5, [learner for learner, *_ in own])
             axis.set(title=f"{name}, {score}(s)")
@@ -195,8 +200,8 @@ def histograms(results: Results) -> Figure | None:
 @figures.style()
 def halos(results: Results) -> Figure | None:
     """Share right in L and E, share wrong in H and B."""
-    families = {name: _learners(found) for name, found in results.families.items()}
-    if not any(families.values()):
+    families = _with_learners(results)
+    if not families:
         return None
     figure, axes = figures.canvas(
         1, len(families), width=3.2 * len(families), height=3, squeeze=False, sharey=True
@@ -205,13 +210,15 @@ def halos(results: Results) -> Figure | None:
     for axis, (name, own) in zip(axes[0], families.items(), strict=True):
         for index, (learner, _, entry) in enumerate(own):
             wide = 0.8 / len(own)
-            for place, (kind, key) in enumerate(kinds):
-                measured = getattr(getattr(entry.halos, kind), key)
+            all_four = [getattr(getattr(entry.halos, kind), key) for kind, key in kinds]
+            there = [at for at, measured in enumerate(all_four) if measured.value is not None]
+            for place in there:
+                measured = all_four[place]
                 axis.errorbar(
                     place - 0.4 + wide * (index + 0.5),
                     measured.value,
                     yerr=_arms(measured),
-                    label=learner if place == 0 else None,
+                    label=learner if place == there[0] else None,
                     **figures.point(_colour(learner)),
                 )
         axis.set(title=name, ylim=(-0.03, 1.03))

@@ -70,10 +70,6 @@ DRAWN = Sizes()
 """Those of all families that are drawn."""
 
 
-DRAWN = Sizes()
-"""Those of all families that are drawn."""
-
-
 State = Any  # a NamedTuple of arrays; every setting that is tuned is one of its fields
 
 

@@ -25,6 +25,8 @@ class LiteralHalo(Record):
     """Of those whose right answer is NO, share right."""
     before: Measurement
     """Share right before the sample was learnt."""
+    wrong: Measurement | None = None
+    """Share answered the other way round, which costs no KU; None where that isn't known."""
 
 
 class EntailedHalo(Record):
@@ -47,6 +49,8 @@ class EntailedHalo(Record):
     whether or not it can be told from what isn't; None of who gives no scores."""
     several_facts_forced: Measurement | None = None
     """The same of those that several facts settle together."""
+    wrong: Measurement | None = None
+    """Share answered the other way round, which costs no KU; None where that isn't known."""
 
 
 class HallucinationHalo(Record):

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import flax
 import jax
 import optax
 
 from evidence.runtime.devices import at_once
 from evidence.runtime.files import read_plain, target_digest, write_json
+from evidence.runtime.language_models import decisive
 from kubku import cells
 from kubku.base_cache import BaseCache, code_digest
 from kubku.base_states import trained_by
@@ -22,6 +24,7 @@ from kubku.outer import outer
 from kubku.samples import Source
 from kubku.settings import Experiment
 from kubku.tasks import FAMILIES, Family
+from kubku.tasks.jsonl import FROM_FILE
 
 # A resumed run may add learners and families; its cells depend on neither.
 _NOT_IN_CELLS = {
@@ -40,7 +43,6 @@ _CELL_CODE = (
     "audits.py",
     "measures.py",
     "scoring.py",
-    "samples.py",
     "evaluation.py",
 )
 """What cells are made by, beside what base states are."""
@@ -134,7 +136,7 @@ def keep_settings(plan: Plan) -> None:
     settings, path = plan.settings, plan.folder / "settings.json"
     own = json.loads(settings.model_dump_json(exclude=_NOT_IN_CELLS))
     own["code"] = code_digest(*_CELL_CODE)
-    own["versions"] = {"jax": jax.__version__, "optax": optax.__version__}
+    own["versions"] = {one.__name__: one.__version__ for one in (jax, flax, optax)}
     # More or fewer replicates, or worlds to compare with, leave the other cells as they are.
     own["budget"].pop("base_seeds")
     own["worlds"] = own["worlds"][:1]
@@ -148,9 +150,9 @@ def keep_settings(plan: Plan) -> None:
         own["learner.target"] = [target, target_digest(target)]
     for family in plan.source.families:
         if (digest := plan.source.digest(family)) is not None:
-            own["task.path" if settings.task.path else f"task.{family}"] = digest
+            own["task.path" if family == FROM_FILE else f"task.{family}"] = digest
     if asking(settings):
-        own["llm"] = settings.llm.model_dump(include={"source", "model", "replies"})
+        own["llm"] = decisive(settings.llm)
     try:
         kept = read_plain(path) if path.exists() else {}
     except ValueError as error:

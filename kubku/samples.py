@@ -27,6 +27,7 @@ from kubku.tasks import (
     seats,
     story,
 )
+from kubku.tasks.jsonl import FROM_FILE
 from kubku.tasks.lines import Read
 from kubku.tasks.public import Wanted
 
@@ -159,7 +160,8 @@ def _drawn(family: Family, rules: Rules, budget: Budget, key: jax.Array) -> Spli
 
 def _read(name: str, settings: Experiment) -> Read:
     task, budget = settings.task, settings.budget
-    if task.path is not None:
+    if name == FROM_FILE:
+        assert task.path is not None, "settings without the file are refused"
         return jsonl.read(task.path, task.pretrain)
     # Every second one is for tuning.
     scored = 2 * max(budget.test, budget.validation)

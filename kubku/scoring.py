@@ -184,11 +184,3 @@ def balanced_bku(told: np.ndarray) -> np.ndarray:
         share.sum(-1) / np.maximum(among.sum(-1), 1) for share, among in zip(*parts, strict=True)
     ]
     return np.asarray(halves[0] + halves[1])
-
-
-def purity(ku: jax.Array | float, bku: jax.Array | float) -> jax.Array | float:
-    """knowledge_purity = KU_avg / (KU_avg + BKU_avg + epsilon), of two averages over samples.
-
-    It rewards silence: one right literal and abstention elsewhere give 1.0. Never report it alone.
-    """
-    return ku / (ku + bku + EPSILON)

@@ -55,6 +55,12 @@ class Budget(Settings):
         return self.base_seeds * self.generator_seeds
 
 
+def _once(setting: str, names: tuple[str, ...]) -> None:
+    """What is named twice would be counted twice."""
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"{setting}: {', '.join(twice)} is named more than once")
+
+
 class LearnerSettings(Settings):
     """Which learners, and from which of their base states (by default all); `target` is the user's
     own, as "module:Name", for the name `custom`.
@@ -66,6 +72,7 @@ class LearnerSettings(Settings):
 
     @model_validator(mode="after")
     def _known(self) -> LearnerSettings:
+        _once("learner.names", self.names)
         for name in self.names:
             if name not in KNOWN:
                 raise ValueError(
@@ -93,6 +100,7 @@ class TaskSettings(Settings):
 
     @model_validator(mode="after")
     def _known(self) -> TaskSettings:
+        _once("task.families", self.families)
         there_are = (*FAMILIES, *SETS, FROM_FILE)
         for name in self.families:
             if name not in there_are:
@@ -126,6 +134,7 @@ class Experiment(Settings):
 
     @model_validator(mode="after")
     def _complete(self) -> Experiment:
+        _once("worlds", self.worlds)
         for name in self.learner.names:
             if KNOWN[name].asks_model and self.llm.source == "none":
                 raise ValueError(f"llm.source: learner {name!r} needs a model; try llm=local")

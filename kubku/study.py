@@ -240,16 +240,20 @@ def _evaluate(plan: Plan, cell: Cell) -> None:
 
 
 def _ask_model(plan: Plan) -> None:
-    """The language model's cells, one a family: it has neither base states nor replicates."""
+    """The language model's cells, one a family: it has neither base states nor replicates. One in
+    which a call failed is asked again.
+    """
     names = asking(plan.settings)
     if not names:
         return
+    # What a file of replies lacks, it will lack again.
+    may_reply = plan.settings.llm.source != "recorded"
     with open_model(plan.settings.llm) as model:
         assert model is not None, "settings without a model are refused"
         for name in names:
             for family in filter(KNOWN[name].can_handle, plan.source.families.values()):
                 path = plan.folder / _model_cell(family.name, name).path
-                if not cells.is_kept(path):
+                if not cells.is_kept(path) or (may_reply and cells.has_failures(path)):
                     test = plan.source.splits(family.name, 0).test
                     few = samples.rows(test, slice(0, plan.settings.budget.slow))
                     cells.save(path, evaluation.ask(model, family, few))

@@ -9,15 +9,16 @@ import dataclasses
 import fcntl
 import hashlib
 import importlib.util
+import io
 import json
 import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import yaml
@@ -75,6 +76,13 @@ def is_first_process() -> bool:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file so that a reader sees the old content or the new, never a part."""
     return write_bytes(path, text.encode())
+
+
+def write_by(path: str | Path, write: Callable[[BinaryIO], object]) -> Path:
+    """Likewise, what another library writes into a file."""
+    stream = io.BytesIO()
+    write(stream)
+    return write_bytes(path, stream.getvalue())
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:

@@ -9,8 +9,7 @@ Three sources stand behind one interface, `ask(prompts) -> replies`:
   same client;
 - `recorded`: replies read back from a JSONL file, found by the digest of their prompt.
 
-`endpoint` needs the extra `llm`, `local` the extras `llm` and `local`. An error begins with the
-name of the setting or argument that is wrong.
+`endpoint` needs the extra `llm`, `local` also `local`. An error begins with the setting's name.
 """
 
 from __future__ import annotations
@@ -127,6 +126,13 @@ INDECISIVE = {
     "prompt_price", "completion_price",
 }  # fmt: skip
 """Settings that no reply depends on."""
+
+
+def decisive(settings: ModelSettings) -> dict[str, Any]:
+    """All that replies depend on: settings, and digests of the files that they name."""
+    files = {"weights": settings.weights, "replies": settings.replies}
+    digests = {name: weights_digest(path) for name, path in files.items() if path is not None}
+    return settings.model_dump(exclude=INDECISIVE) | digests
 
 
 @contextlib.contextmanager
@@ -378,7 +384,7 @@ def local_weights(given: str | None = None) -> Path:
 
 
 def weights_digest(path: str | Path) -> str:
-    """SHA-256 of a file of weights: replies of one are never taken for another's."""
+    """SHA-256 of a large file: replies of one are never taken for another's."""
     about = os.stat(path)
     return _weights_digest(str(path), about.st_size, about.st_mtime_ns)
 

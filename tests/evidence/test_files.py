@@ -44,6 +44,18 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_another_library_writes_is_whole_or_not_there(tmp_path):
+    def stop_half_way(stream):
+        stream.write(b"half")
+        raise OSError("no more")
+
+    files.write_by(tmp_path / "new", lambda stream: stream.write(b"whole"))
+    with pytest.raises(OSError, match="no more"):
+        files.write_by(tmp_path / "new", stop_half_way)
+    assert (tmp_path / "new").read_bytes() == b"whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
 def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

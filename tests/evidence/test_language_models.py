@@ -14,7 +14,7 @@ import pytest
 
 from evidence.runtime.completions import Tokens
 from evidence.runtime.config import build
-from evidence.runtime.language_models import ModelSettings, Reply, digest, open_model
+from evidence.runtime.language_models import ModelSettings, Reply, decisive, digest, open_model
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 
@@ -301,6 +301,22 @@ def test_a_reply_that_drips_ends_with_its_time(server):
     [reply] = ask(server, ["p"], attempts=1, timeout_s=5, limit_s=0.2)
     assert reply.text is None and "not done within 0.2 s" in reply.error
     assert time.perf_counter() - start < 1.5
+
+
+def test_replies_depend_on_all_but_how_they_are_fetched(tmp_path):
+    """A file counts by what it holds, wherever it lies."""
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    one.write_text("a")
+    other.write_text("a")
+
+    def of(**changes):
+        return decisive(ModelSettings(source="recorded", **{"replies": str(one), **changes}))
+
+    assert of(concurrency=9, cache="there", replies=str(other)) == of()
+    assert of(grammar="root ::= .") != of() != of(temperature=1.0)
+    before = of()
+    one.write_text("another")
+    assert of() != before
 
 
 def test_recorded_replies_are_found_by_their_prompt(tmp_path):

@@ -150,6 +150,8 @@ def test_who_reads_the_halos_answers_is_named(command, tmp_path):
     ("arguments", "message"),
     [
         (["learner.names=[mpl]"], "learner.names: no learner is called 'mpl'"),
+        (["learner.names=[mlp,mlp]"], "learner.names: mlp is named more than once"),
+        (["worlds=[skewed,skewed]"], "worlds: skewed is named more than once"),
         (["task.families=[story]"], "task.families: no family is called 'story'"),
         (["budget.test=0"], "budget.test=0"),
         (["task=jsonl", "task.path=none.jsonl"], "there is no such file"),

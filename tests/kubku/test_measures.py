@@ -166,9 +166,31 @@ def test_shares_apart_are_of_the_questions_asked_by_hand():
     assert (found["one_fact"].value, found["several_facts"].value) == (0.5, 1.0)
     assert found["one_fact_forced"].value == 1.0
     assert found["several_facts_forced"].value == 0.0
+    # Answered the other way round: the second sample's NO, of two questions.
+    assert found["wrong"].value == pytest.approx((0 / 3 + 1 / 2) / 2)
     unscored = found_in({"answers": given["answers"]})  # as a language model's
     found = arms._parts(arms._HALOS["E"], [unscored, cell], [frontier.Asked(0, samples)] * 2)
     assert "one_fact_forced" not in found and "one_fact" in found
+
+
+def test_samples_without_a_kind_of_query_count_nowhere_in_its_shares():
+    """Two of four have an entailed question, one of which is answered right."""
+    samples = Samples(*[None] * len(Samples._fields))._replace(
+        kind=np.array([[1, 0], [2, 0], [1, 2], [0, 2]]),
+        stratum=np.ones((4, 2), int),
+        asked=np.array([[True, False], [True, True], [True, True], [True, True]]),
+        gold=np.array([[2, 2], [1, 2], [0, 1], [2, 1]]),
+    )
+    right = np.array([1.0, 0, 0, 0], np.float32)
+    names = ("entailed", "entailed_yes", "entailed_no")
+    scores = {f"{when}.{name}": right for name in names for when in ("after", "before")}
+    cell = found_in({**scores, "answers": np.array([[2, 1], [1, 2], [1, 1], [2, 1]], np.int8)})
+    halo, tests = arms._HALOS["E"], [frontier.Asked(0, samples)]
+    shares = [arms._asked(halo, name, "after", [cell], tests)[0].tolist() for name in names]
+    assert shares == [[1, 0], [1], [0]]
+    nothing = frontier.Asked(0, samples._replace(asked=np.zeros((4, 2), bool)))
+    none = arms._some(arms._asked(halo, "entailed", "after", [cell], [nothing]), tests, (0, 1))
+    assert none.value is None and "no such query" in none.method
 
 
 def test_retention_is_about_the_sample_learnt_a_lag_ago():

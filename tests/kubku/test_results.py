@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import evidence
-from kubku import assessment, report, thesis
+from kubku import assessment, figures, report, thesis
 from kubku.results import Results
 
 KEPT = Path(__file__).parents[2] / "benchmarks/results"
@@ -44,6 +44,23 @@ def test_what_is_read_is_what_would_be_written(name, tmp_path):
         key: entry for key, entry in written["manifest"].items() if key in kept["manifest"]
     }
     assert given(written) == given(kept)
+
+
+def test_figures_leave_out_a_family_that_only_controls_can_handle():
+    """As a network on frames alone does, asked about every family."""
+    results = Results.load(KEPT / "kubku")
+    controls = figures.in_group("control")
+    stories = results.families["stories"]
+    few = {name: one for name, one in stories.learners.items() if name in controls}
+    families = {
+        "stories": stories.model_copy(update={"learners": few, "streaming": {}}),
+        "frames": results.families["frames"],
+    }
+    drawn = figures.draw(results.model_copy(update={"families": families}))
+    assert len(drawn["halos"].axes) == 1 and drawn["histograms"] is not None
+    alone = {"stories": families["stories"]}
+    drawn = figures.draw(results.model_copy(update={"families": alone}))
+    assert drawn["halos"] is drawn["histograms"] is None
 
 
 def test_a_page_is_made_from_the_results_file_alone(tmp_path):

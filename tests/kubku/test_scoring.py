@@ -7,7 +7,7 @@ import pytest
 
 from evidence.answers import Answer
 from kubku.halo import QUERIES, Kind, Sample, Statement, decide
-from kubku.scoring import balanced_bku, purity, score, score_batch, traps_told
+from kubku.scoring import balanced_bku, score, score_batch, traps_told
 
 N, U, Y = int(Answer.NO), int(Answer.UNKNOWN), int(Answer.YES)
 
@@ -140,13 +140,6 @@ def test_batches_score_like_single_samples():
     found = score_batch(answers, batch)
     assert found.ku.tolist() == pytest.approx([case[1] for case in CASES.values()])
     assert found.bku.tolist() == pytest.approx([case[2] for case in CASES.values()])
-
-
-def test_purity():
-    assert purity(1.5, 0.5) == pytest.approx(0.75)
-    assert purity(0.0, 0.0) == 0.0
-    # It rewards silence: one literal of sixteen queries, and nothing else said.
-    assert purity(0.25, 0.0) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 
+from evidence.answers import Answer
 from evidence.runtime import devices
 from kubku import cells, protocol, settings
 from kubku.base_cache import BaseCache
@@ -124,6 +125,16 @@ def test_a_damaged_base_state_is_made_again(tmp_path, caplog):
     largest().unlink()
     with pytest.raises(ValueError, match="makes none, 'base' does"):
         bases(tmp_path, stage="evaluate").get(cell)
+
+
+def test_a_cell_in_which_a_call_failed_is_known(tmp_path):
+    note, path = Tuned(objective=0, seconds=0, seconds_base=0), tmp_path / "cell.npz"
+    answers = np.full((2, 3), int(Answer.YES), np.int8)
+    cells.save(path, Found({"answers": answers, "before_answers": answers}, note))
+    assert not cells.has_failures(path)
+    answers[1, 2] = int(Answer.ERROR)
+    cells.save(path, Found({"answers": answers}, note))
+    assert cells.has_failures(path)
 
 
 def test_a_damaged_cell_is_made_again(tmp_path, caplog):
