@@ -14,6 +14,7 @@ tries it small, anywhere).
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 
 from evidence.runtime.config import typed
@@ -25,6 +26,7 @@ WITH_ARGUMENTS = ("w3c", "wordnet", "faults", "outer", "gpu", "growth", "public"
 
 def main(names: list[str]) -> None:
     if names[:1] and names[0] in WITH_ARGUMENTS:
+        typed.set(f"python -m benchmarks {shlex.join(names)}")
         importlib.import_module(f"benchmarks.{names[0]}").main(*names[1:])
         return
     for name in names or NAMES:

@@ -24,6 +24,7 @@ import jax
 import numpy as np
 
 from benchmarks.timing import RESULTS, save
+from evidence.results import commit
 from evidence.runtime import devices
 from kubku.base_states import WORLDS, Outer, Training, trained_by
 from kubku.halo import Learner, Samples, Stratum, veiled
@@ -158,7 +159,11 @@ def main(*names: str) -> None:
     devices.configure()
     wanted = names or tuple(name for name in OUTER if not registry.LEARNERS[name].wants_gpu)
     path = RESULTS / "outer.json"
-    kept = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
+    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    kept = before.get("results", {})
+    commits = kept.get("commits") or dict.fromkeys(
+        kept.get("best", {}), before.get("manifest", {}).get("commit")
+    )
     best: dict[str, dict[str, Any]] = defaultdict(dict, kept.get("best", {}))
     trials: dict[str, dict[str, Any]] = defaultdict(dict, kept.get("trials", {}))
 
@@ -178,4 +183,6 @@ def main(*names: str) -> None:
         {name: {family: of[name][family] for family in FAMILIES} for name in OUTER if name in of}
         for of in (best, trials)
     ]
-    save("outer", dict(zip(("best", "trials"), ordered, strict=True)), note)
+    of_learners = dict(zip(("best", "trials"), ordered, strict=True))
+    of_learners["commits"] = commits | dict.fromkeys(wanted, commit())
+    save("outer", of_learners, note)

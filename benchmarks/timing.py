@@ -18,6 +18,7 @@ import jax
 
 from evidence.results import Manifest
 from evidence.runtime import devices, files
+from evidence.runtime.config import typed
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 3
@@ -100,7 +101,7 @@ def peak_mb() -> float:
 def save(name: str, results: Any, note: str) -> None:
     """Write results beside the machine they were taken on."""
     record = {
-        "command": f"python -m benchmarks {name}",
+        "command": typed.get() or f"python -m benchmarks {name}",
         "note": note,
         "manifest": Manifest.now({}, []),
     }

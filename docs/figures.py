@@ -42,30 +42,33 @@ def main() -> None:
     shown = {name: results.goodhart_curves[name] for name in _SHOWN}
     drawn = goodharts_jax.figures.draw(results.model_copy(update={"goodhart_curves": shown}))
     _keep("goodhart_two_curves", drawn["goodhart_curves"])
-    grown = RESULTS / "growth.json"
-    axes = json.loads(grown.read_text("utf-8"))["results"]["axes"] if grown.exists() else []
-    for wing in sorted({axis["wing"] for axis in axes}):
-        _keep(f"growth_{wing}", growth([axis for axis in axes if axis["wing"] == wing]))
+    kept = RESULTS / "growth.json"
+    grown = json.loads(kept.read_text("utf-8"))["results"] if kept.exists() else {"axes": []}
+    for wing in sorted({axis["wing"] for axis in grown["axes"]}):
+        axes = [axis for axis in grown["axes"] if axis["wing"] == wing]
+        _keep(f"growth_{wing}", growth(axes, grown["memory_mb"]))
 
 
 @figures.style()
-def growth(axes: list[dict[str, Any]]) -> Figure:
+def growth(axes: list[dict[str, Any]], memory_mb: float) -> Figure:
     """Seconds and memory by the size of the work, a line for each thing that grows; hollow is the
-    largest size that was run.
+    largest size that was run, and the line above it the memory that there is.
     """
     figure, panels = figures.canvas(columns=2)
     for panel, measured, label in zip(
         panels, ("seconds", "peak_mb"), ("Seconds", "Memory, MB"), strict=True
     ):
         for index, axis in enumerate(axes):
+            last = axis["carried"]
             sizes, values = zip(
-                *[(row["size"], row[measured]) for row in axis["rows"]], strict=True
+                *[(row["size"], row[measured]) for row in (*axis["rows"], last)], strict=True
             )
             named = f"{axis['name']}, {axis['work']}"
             panel.plot(sizes, values, label=named, marker=".", **figures.line(index))
-            last, most = axis["carried"], figures.point(index, markerfacecolor="none")
+            most = figures.point(index, markerfacecolor="none")
             panel.plot(last["size"], last[measured], **most)
         panel.set(xscale="log", yscale="log", xlabel="Size", ylabel=label)
+    panels[1].axhline(memory_mb, color=figures.INK, linewidth=0.8)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure

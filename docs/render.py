@@ -71,8 +71,6 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
             "plain": _plain,
             "total": total,
             "clear_of_zero": clear_of_zero,
-            "scores": scores,
-            "exceeding": exceeding,
             "attributes": lambda node, name: [number(entry[name]) for entry in node],
             "signed": lambda value, digits: f"{value:+.{digits}f}".replace("-", "−"),
             "p": pages.p_value,
@@ -88,13 +86,10 @@ def _environment(quoted: Quoted) -> jinja2.Environment:
         sources=quoted.sources,
         plain=_plain,
         share=share,
-        outside=outside,
+        wrong_of_settled=wrong_of_settled,
         sentence=sentence,
         minus=lambda one, other: _value(one) - _value(other),
         ratio=lambda one, other: _value(one) / _value(other),
-        lacking=lacking,
-        established=established,
-        holding_alone=holding_alone,
         verdict_of_script=verdict_of_script,
         stands=stands,
         digits=lambda measured: 3 if abs(_value(measured)) < 10 else 1,
@@ -178,50 +173,22 @@ def share(part: Any, counts: Any) -> float:
     return _value(part) / total(counts)
 
 
+def wrong_of_settled(base: Any) -> float:
+    """Of the eight questions that a sample of a drawn family settles, how many a learner of kubku's
+    answers the other way round: of sixteen, four of each kind, what is answered and is neither a
+    trap nor right.
+    """
+    silent = sum(_value(part) for part in (base.abstained, base.invalid, base.errors))
+    halos = base.halos
+    traps = _value(halos.H.hallucination) + _value(halos.B.bias)
+    right = _value(halos.L.literal) + _value(halos.E.entailed)
+    return 16 * (1 - silent) - 4 * (traps + right)
+
+
 def clear_of_zero(node: Any) -> dict[str, int]:
     """How many measurements there are below a node, and how many intervals leave out zero."""
     found = [m for m in measurements(_plain(node)) if m["low"] is not None]
     return {"all": len(found), "apart": sum(m["low"] > 0 or m["high"] < 0 for m in found)}
-
-
-def scores(families: Any) -> list[Any]:
-    """KU and BKU of every learner from every base state in every family of a kubku result."""
-    return [
-        base[name]
-        for _, family in families.items()
-        for _, learner in family.learners.items()
-        for _, base in learner.base_states.items()
-        for name in ("KU_avg", "BKU_avg")
-    ]
-
-
-def lacking(base: Any) -> float:
-    """The part that literal questions have in what a learner's KU lacks."""
-    return (1 - _value(base.halos.L.literal)) / (2 - _value(base.KU_avg))
-
-
-def exceeding(values: Any, others: Any) -> list[float]:
-    """The values that lie above the other of the same position."""
-    return [a for a, b in zip(_plain(values), _plain(others), strict=True) if a > b]
-
-
-def established(comparisons: Any) -> list[str]:
-    """The comparisons of a kubku thesis in which it dominates: `gru on series`."""
-    plain = map(_plain, comparisons)
-    return [f"{entry['opponent']} on {entry['family']}" for entry in plain if entry["dominates"]]
-
-
-def holding_alone(comparisons: Any, level: float) -> list[str]:
-    """The comparisons of a kubku thesis that would establish dominance without Holm's correction,
-    beside those that do with it: `gru on stories`.
-    """
-    found = []
-    for entry in comparisons:
-        plain = _plain(entry)
-        sides = plain["KU"]["low"] > 0 and plain["BKU"]["high"] < 0
-        if sides and plain["p_dominates_alone"] < level and not plain["dominates"]:
-            found.append(f"{plain['opponent']} on {plain['family']}")
-    return found
 
 
 def measurements(data: Any) -> list[dict[str, Any]]:
@@ -233,13 +200,6 @@ def measurements(data: Any) -> list[dict[str, Any]]:
     return (
         [found for entry in data for found in measurements(entry)] if isinstance(data, list) else []
     )
-
-
-def outside(measured: list[Any], low: float, high: float) -> int:
-    """How many intervals reach below `low` or above `high`."""
-    plain = [_plain(entry) for entry in measured]
-    ends = [(entry["low"], entry["high"]) for entry in plain if entry["low"] is not None]
-    return sum(below < low or above > high for below, above in ends)
 
 
 def sentence(text: Any) -> str:
