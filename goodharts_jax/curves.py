@@ -57,16 +57,8 @@ def peak(
     peaks = chosen.argmax(axis=1)
     highest = measured[runs[:, None], peaks, [0, 1]].mean(axis=1)
     start, end = true[:, 0].mean(axis=1), true[:, -1].mean(axis=1)
-    if len(true) > 1:
-        # Runs may share their evaluation worlds, so here too a half is judged by the other.
-        stops = ((chosen.sum(axis=0) - chosen) / (len(true) - 1)).argmax(axis=1)
-        saved = measured[runs[:, None], stops, [0, 1]].mean(axis=1) - end
-        last = pressure[-1] if looked is None else pressure[np.asarray(looked) - 1, None]
-        left_out = 1 - np.minimum(pressure[stops] / last, 1).mean(axis=1)
-        saves, leaves_out = stats.interval(saved, UNIT), stats.interval(left_out, UNIT)
-    else:
-        saves = Measurement(None, None, None, 1, UNIT, "undefined: needs another run")
-        leaves_out = saves
+    last = np.full(len(true), pressure[-1]) if looked is None else pressure[np.array(looked) - 1]
+    saves, leaves_out = _early_stopping(true, pressure, last)
     rise, drop, gain = (
         stats.interval(change, UNIT) for change in (highest - start, highest - end, end - start)
     )
@@ -84,6 +76,22 @@ def peak(
         kind=kind,
         because=because,
     )
+
+
+def _early_stopping(
+    true: np.ndarray, pressure: np.ndarray, last: np.ndarray
+) -> tuple[Measurement, Measurement]:
+    """What is gained by stopping each run where the others peak, and the share of its training, of
+    `last` steps, that this leaves out.
+    """
+    if len(true) == 1:
+        return (Measurement(None, None, None, 1, UNIT, "undefined: needs another run"),) * 2
+    # Runs may share their evaluation worlds, so here too a half is judged by the other.
+    stops = ((true.sum(axis=0) - true) / (len(true) - 1)).argmax(axis=1)
+    stopped = true[np.arange(len(true))[:, None], stops, [1, 0]].mean(axis=1)
+    left_out = 1 - np.minimum(pressure[stops] / last[:, None], 1).mean(axis=1)
+    saved = stopped - true[:, -1].mean(axis=1)
+    return stats.interval(saved, UNIT), stats.interval(left_out, UNIT)
 
 
 def _kind(

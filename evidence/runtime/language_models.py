@@ -128,7 +128,7 @@ INDECISIVE = {
 """Settings that no reply depends on."""
 
 
-def decisive(settings: ModelSettings) -> dict[str, Any]:
+def decisive(settings: ModelSettings) -> dict[str, object]:
     """All that replies depend on: settings, and digests of the files that they name."""
     files = {"weights": settings.weights, "replies": settings.replies}
     digests = {name: weights_digest(path) for name, path in files.items() if path is not None}
