@@ -162,11 +162,6 @@ def potential(view: jax.Array) -> jax.Array:
     return jnp.max(jnp.where(view == FOOD, jnp.asarray(near, jnp.float32), 0.0))
 
 
-def is_distinct(mode: Mode) -> bool:
-    """Whether food and poison look different at all: without noise, enough to tell them apart."""
-    return bool(jnp.any(mode.appearance[FOOD] != mode.appearance[POISON]))
-
-
 def stack(modes: list[Mode]) -> Mode:
     """Modes as one pytree with a leading axis; all get noise (of 0) where one has it."""
     if any(mode.noise is not None for mode in modes):

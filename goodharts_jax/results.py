@@ -117,7 +117,7 @@ class History(Record):
     policy_loss: Numbers
     """Clipped surrogate loss."""
     value_loss: Numbers
-    """Squared error of the value."""
+    """Half the squared error of the value."""
     explained_variance: Numbers
     """Share of the returns' variance that the value explains."""
     grad_norm: Numbers

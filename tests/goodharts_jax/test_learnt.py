@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import hydra
+import jax
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
@@ -18,12 +19,15 @@ from goodharts_jax import (
     learnt,
     learnt_study,
     phase,
+    ppo,
+    preferences,
     proxies,
     relabelling,
     remedies,
     report,
     settings,
 )
+from goodharts_jax import world as physics
 from goodharts_jax.learnt_results import LearntStudy, PressureCurve, StudyRun
 from goodharts_jax.preferences import SCALE
 from goodharts_jax.results import Manifest, Results
@@ -71,6 +75,46 @@ def ground(tmp_path_factory):
     experiment = settings.read(plain)
     folder = tmp_path_factory.mktemp("learnt")
     return proxies.Ground(experiment, experiment.world.build(), [7, 8], folder, Console(quiet=True))
+
+
+def test_segments_held_out_are_of_other_worlds_at_all_times():
+    """By hand: each step of a pool of 4 segments a world is told by its world and its time."""
+    worlds, slots, steps = preferences.WORLDS, 4, preferences.SEGMENT
+    world, time = np.divmod(np.arange(worlds * slots * steps), slots * steps)
+    told = (np.stack([world, time], -1)).reshape(1, worlds * slots, steps, 2)
+    pool = preferences.Pool(told, told[..., 0], told[..., 0], told[..., 0])
+    measured = np.asarray(proxies._measured(pool).view)
+    assert measured.shape == (1, preferences.HELD_OUT * slots, steps, 2)
+    assert len(np.unique(measured[0, :, 0], axis=0)) == measured.shape[1]
+    assert measured[..., 0].max() < preferences.HELD_OUT
+    assert {*measured[0, :, 0, 1]} == {0, steps, 2 * steps, 3 * steps}
+    # Steps of all worlds, no older than is asked, and at other times from world to world.
+    reference = np.asarray(proxies._reference(pool, oldest=48).view)[0]
+    assert {*reference[:, 0]} == {*range(worlds)} and reference[:, 1].max() < 48
+    assert [len({*reference[reference[:, 0] == w, 1]}) for w in (0, 7)] == [16, 16]
+    assert {*reference[:, 1]} == {*range(48)}
+
+
+def test_segments_of_a_world_lie_beside_each_other(ground):
+    """Each world's first segment begins as that world is made."""
+    network, key, steps = ground.settings.plan.network, jax.random.key(3), 32
+    params = ppo.start(ground.settings.plan, ground.world, key).params
+    alone = jax.tree.map(lambda x: x[None], params)
+    pool = preferences.watch_policies(network, ground.world, ground.senses, alone, key, steps)
+    reset_key, _ = jax.random.split(jax.random.split(key, 1)[0])
+    keys = jax.random.split(reset_key, preferences.WORLDS)
+    made = jax.vmap(lambda key: physics.view(ground.world, physics.reset(ground.world, key)))(keys)
+    np.testing.assert_array_equal(pool.view[0, :: steps // preferences.SEGMENT, 0], made)
+
+
+def test_a_placebo_is_watched_in_the_worlds_of_the_run_it_stands_beside(ground):
+    policies = {"half": {"w": np.zeros((2, 1))}}
+    ready = SimpleNamespace(reward={"item": np.zeros((1, 3))})
+    jobs = [learnt.Job("gold", 7), learnt.Job("gold", 7, reseed=1), learnt.Job("gold", 8)]
+    *_, keys, watch_keys = learnt._begun(ground, policies, {7: ready, 8: ready}, jobs)
+    data, watched = jax.random.key_data(keys), jax.random.key_data(watch_keys)
+    assert len(np.unique(data, axis=0)) == 3
+    assert (watched[0] == watched[1]).all() and (watched[0] != watched[2]).any()
 
 
 def test_another_world_is_judged_in_where_the_budget_has_one(ground):
