@@ -115,7 +115,7 @@ def test_the_largest_size_follows_from_one_between_and_the_one_before(monkeypatc
     """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500; at a second for each
     100 they take 215 of 400 seconds. Where what is run costs 2 MB each, the one between says so.
     """
-    axis, ran = growth.Axis("", "worlds", "step", (100, 1000), ""), []
+    axis, ran = growth.Axis("", "worlds", "step", (100, 1000), "", 400), []
 
     def run(each: float, cost: float, fails: int = 0):
         def row(_axis: growth.Axis, size: int) -> dict[str, float]:
