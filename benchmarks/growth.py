@@ -1,8 +1,8 @@
 """How time and memory grow with the size of the work: `python -m benchmarks growth`.
 
 Each size runs in a process of its own, whose peak memory stands beside the median seconds of the
-work. The largest size that 24 GB carry is run, too; or one whose work takes `_PATIENCE_S`, where
-that is less. `growth dry` tries the smallest sizes.
+work. The largest size that 24 GB carry is run, too; or one whose work takes an axis' patience,
+where that is less. `growth dry` tries the smallest sizes; `growth CASE ...` measures some anew.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ import numpy as np
 
 from benchmarks import population, worlds
 from benchmarks.oracle import index_bytes, mixed_claims
-from benchmarks.timing import isolated, save, timed
+from benchmarks.timing import RESULTS, isolated, save, timed
 from epistemic.decks.deck import CardSettings, make_cards
 from epistemic.decks.synthetic import make_synthetic, synthetic_domain
 from epistemic.logic.oracle import Oracle
+from evidence.results import commit
+from evidence.runtime.files import read_plain
 from kubku import protocol
 from kubku.base_states import Training
 from kubku.learners import registry
 from kubku.tasks import FAMILIES, generate
 
-_MEMORY_MB, _PATIENCE_S = 24_000, 3_600
-_SHARES = (0.9, 0.8)
-"""Of the memory: the largest size is to fill the first; the next, where it did not get through."""
+_MEMORY_MB, _SHARE = 24_000, 0.9
+_TRIES = 3
+"""For the largest size: memory may grow by leaps, and a size that was foretold not get through."""
 _ONCE_S = 60
 """A first call that takes so long stands for all, its compilation with it."""
 _TRIPLES = 100_000
@@ -36,37 +38,62 @@ _TRIPLES = 100_000
 
 @dataclass(frozen=True)
 class Axis:
-    """What grows: `case` of this module takes a size, and tells the `seconds` of the work."""
+    """What grows: `case` of this module takes a size, and tells the `seconds` of the work, which
+    are to be `patience_s` at most.
+    """
 
     wing: str
     name: str
     case: str
     sizes: tuple[int, ...]
     work: str
+    patience_s: float = 1_000
 
 
 _AXES = (
     Axis("goodharts_jax", "worlds", "step", (128, 1024, 8192, 131_072), "32 steps of each"),
     Axis("goodharts_jax", "runs", "train", (1, 10, 100, 1000), "an update of each"),
     Axis("epistemic", "claims", "judge", (1_000, 10_000, 100_000, 1_000_000), "judged as integers"),
-    Axis("epistemic", "triples", "index", (10_000, 100_000, 1_000_000, 10_000_000), "indexed"),
+    Axis("epistemic", "triples", "index", (100_000, 1_000_000, 10_000_000, 40_000_000), "indexed"),
     Axis("epistemic", "cards", "draw", (30, 300, 3_000, 30_000), "drawn and worded"),
-    Axis("kubku", "samples, mlp", "mlp", (16, 160, 1_600, 16_000), "learnt and asked"),
-    Axis("kubku", "samples, grownet", "grownet", (16, 160, 1_600, 16_000), "learnt and asked"),
+    # The memory is the protocol's, whoever learns: who learns fast fills it first.
+    Axis(
+        "kubku", "samples, dictionary", "dictionary", (16, 160, 1_600, 16_000), "learnt and asked"
+    ),
+    Axis("kubku", "samples, mlp", "mlp", (16, 160, 1_600, 16_000), "learnt and asked", 100),
+    Axis("kubku", "samples, grownet", "grownet", (16, 160, 1_600, 16_000), "learnt and asked", 100),
     Axis("kubku", "learners, mlp", "learners", (1, 10, 100, 1_000), "an update of each base state"),
 )
 
 
-def main(how: str = "") -> None:
-    """All axes, kept one by one; `how`: "dry" for two sizes of each, of which nothing is kept."""
-    axes = []
+def main(*cases: str) -> None:
+    """Axes, kept one by one.
+
+    Args:
+      cases: those to measure anew, all if there are none; "dry" for two sizes of each, of which
+        nothing is kept.
+    """
+    if cases == ("dry",):
+        for axis in _AXES:
+            for size in axis.sizes[:2]:
+                _row(axis, size)
+        return
+    if unknown := set(cases) - {axis.case for axis in _AXES}:
+        raise ValueError(f"{', '.join(unknown)}: no case; there are {[a.case for a in _AXES]}")
+    found = {axis["case"]: axis for axis in _kept()} if cases else {}
     for axis in _AXES:
-        rows = [_row(axis, size) for size in (axis.sizes[:2] if how == "dry" else axis.sizes)]
-        if how == "dry":
-            continue
-        axes.append({**asdict(axis), **carried(axis, rows)})
-        limits = {"memory_mb": _MEMORY_MB, "patience_s": _PATIENCE_S}
-        save("growth", {**limits, "axes": axes}, "peak memory of a process a size")
+        if not cases or axis.case in cases:
+            rows = [_row(axis, size) for size in axis.sizes]
+            found[axis.case] = {**asdict(axis), **carried(axis, rows), "commit": commit()}
+            axes = [found[axis.case] for axis in _AXES if axis.case in found]
+            results = {"memory_mb": _MEMORY_MB, "axes": axes}
+            save("growth", results, "peak memory of a process a size")
+
+
+def _kept() -> list[dict[str, Any]]:
+    """Axes of an earlier run, each with its commit."""
+    kept = read_plain(RESULTS / "growth.json")
+    return [{"commit": kept["manifest"]["commit"], **axis} for axis in kept["results"]["axes"]]
 
 
 def _row(axis: Axis, size: int) -> dict[str, Any]:
@@ -84,22 +111,23 @@ def carried(axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
       rows: those given and the one between. carried: the row of the largest, with `limit`: what
       keeps it from being larger, "memory" or "time".
     """
-    size, _ = _reached(rows[-2:], _SHARES[0])
+    size, _ = _reached(axis, rows[-2:])
     rows = [*rows, _row(axis, _whole(axis, math.sqrt(rows[-1]["size"] * size)))]
-    for share in _SHARES:
-        size, limit = _reached(rows[-2:], share)
+    size, limit = _reached(axis, rows[-2:])
+    for _ in range(_TRIES):
         try:
             return {"rows": rows, "carried": {**_row(axis, _whole(axis, size)), "limit": limit}}
         except RuntimeError as error:
             print(f"  {size:>11,.0f} {axis.name}: did not get through. {error}", flush=True)
-    raise RuntimeError(f"{axis.name}: no size got through that was foretold by {rows[-2:]}")
+            size = math.sqrt(rows[-1]["size"] * size)
+    raise RuntimeError(f"{axis.name}: no size got through beyond {rows[-1]}")
 
 
-def _reached(rows: list[dict[str, Any]], share: float) -> tuple[float, str]:
+def _reached(axis: Axis, rows: list[dict[str, Any]]) -> tuple[float, str]:
     """The size at which a line through two rows fills the share of the memory, or takes too long;
     and which of both."""
     small, large = rows
-    most = {"memory": ("peak_mb", share * _MEMORY_MB), "time": ("seconds", _PATIENCE_S)}
+    most = {"memory": ("peak_mb", _SHARE * _MEMORY_MB), "time": ("seconds", axis.patience_s)}
     sizes = {
         limit: large["size"]
         + (value - large[measured])
@@ -152,6 +180,11 @@ def draw(size: int) -> dict[str, Any]:
     domain = synthetic_domain(max(_TRIPLES, 4 * size))
     settings = CardSettings(per_type=size // 3)
     return _work(lambda: len(make_cards(domain, settings).cards))
+
+
+def dictionary(size: int) -> dict[str, Any]:
+    """Samples of a table of what was stated."""
+    return _samples("dictionary", size)
 
 
 def mlp(size: int) -> dict[str, Any]:

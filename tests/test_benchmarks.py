@@ -112,10 +112,10 @@ def test_the_loop_in_c_lives_by_the_same_physics(tmp_path):
 
 
 def test_the_largest_size_follows_from_one_between_and_the_one_before(monkeypatch):
-    """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500; a second for each 100,
-    so an hour is 360,000. Where what is run costs 2 MB each, the one between says so.
+    """By hand: 100 MB and 1 MB each, so 24,000 MB less a tenth carry 21,500; at a second for each
+    100 they take 215 of 400 seconds. Where what is run costs 2 MB each, the one between says so.
     """
-    axis, ran = growth.Axis("", "worlds", "step", (100, 1000), ""), []
+    axis, ran = growth.Axis("", "worlds", "step", (100, 1000), "", 400), []
 
     def run(each: float, cost: float, fails: int = 0):
         def row(_axis: growth.Axis, size: int) -> dict[str, float]:
@@ -137,10 +137,11 @@ def test_the_largest_size_follows_from_one_between_and_the_one_before(monkeypatc
     assert run(1.0, 0.01) == ("memory", [4_600, 21_500])
     # (21,600 - 9,300) MB at (9,300 - 1,100) / 3,600 MB each, beyond 4,600.
     assert run(2.0, 0.01) == ("memory", [4_600, 10_000])
-    assert run(1.0, 1.0) == ("time", [1_800, 3_600])
-    assert run(1.0, 0.01, fails=1) == ("memory", [4_600, 21_500, 19_100])
+    assert run(1.0, 0.1) == ("time", [2_000, 4_000])
+    # From what failed half way back to what was run, in proportions: the root of 4,600 * 21,500.
+    assert run(1.0, 0.01, fails=1) == ("memory", [4_600, 21_500, 9_900])
     with pytest.raises(RuntimeError, match="no size got through"):
-        run(1.0, 0.01, fails=2)
+        run(1.0, 0.01, fails=3)
 
 
 def test_a_first_call_that_takes_long_is_not_repeated():
