@@ -8,6 +8,7 @@ import pytest
 from epistemic.domain import DomainSettings, load_domain
 from epistemic.logic.constraints import read_constraints
 from epistemic.logic.graph import Graph, read_graph
+from epistemic.logic.parsing import parse_triples
 from epistemic.logic.terms import Scale, canonical, value_of
 
 HEAD = (
@@ -83,6 +84,15 @@ def test_a_byte_order_mark_and_an_honest_entity_are_read(tmp_path):
     typed = ' rdf:datatype="&xsd;integer">5'
     (tmp_path / "entity.rdf").write_text(XML.format(xsd, typed))
     assert read_graph(tmp_path / "bom.ttl").digest == read_graph(tmp_path / "entity.rdf").digest
+
+
+def test_blank_nodes_are_those_of_their_file_whatever_it_is_called(tmp_path):
+    texts = {"one/a.ttl": ":s :p [] .", "two/a.ttl": ":t :q [] .", "two/b.ttl": ":t :q [] ."}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(HEAD + text)
+    one, two, copy = (next(iter(parse_triples(tmp_path / name)))[2] for name in texts)
+    assert one != two == copy and two.startswith("_:")
 
 
 DECIMAL = "http://www.w3.org/2001/XMLSchema#decimal"
