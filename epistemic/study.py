@@ -236,17 +236,14 @@ def _answer(
 
 
 def _rows(
-    settings: StudySettings,
-    system: System,
-    name: str,
-    cards: list[Card],
-    path: Path,
-    graph: Graph,
+    settings: StudySettings, system: System, name: str, cards: list[Card], path: Path, graph: Graph
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
     model = settings.llm.model_dump(exclude=INDECISIVE | {"weights"})
     if settings.llm.weights is not None:
         model["weights"] = weights_digest(settings.llm.weights)
+    if settings.llm.source == "recorded" and settings.llm.replies is not None:
+        model["replies"] = file_digest(_there("llm.replies", settings.llm.replies))
     decisive = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),
