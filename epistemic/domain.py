@@ -13,6 +13,7 @@ import pyshacl
 import rdflib
 from omegaconf import OmegaConf
 from pydantic import Field
+from rdflib.namespace import OWL, RDFS
 
 import epistemic.data
 from epistemic.data.installed import InstalledSettings, read_installed
@@ -187,7 +188,8 @@ def load_domain(settings: DomainSettings) -> Domain:
       settings: where it is and how it is spoken of.
 
     Raises:
-      ValueError: a file that can't be read, or a predicate without triples; lists those there are.
+      ValueError: a file that can't be read, a predicate without triples, or a class that there
+        isn't; says which there are.
     """
     files = [*map(find, settings.constraints)]
     constraints = read_constraints(
@@ -196,6 +198,7 @@ def load_domain(settings: DomainSettings) -> Domain:
     graph = _read(settings)
     if not len(graph):
         raise ValueError(f"{', '.join(settings.graph)}: no triples")
+    _refuse_other_than_classes(settings.complete, graph, constraints)
     graph = with_vocabulary(graph, constraints)
     wanted = settings.predicates or _all_predicates(graph)
     for name, predicate in wanted.items():
@@ -215,6 +218,25 @@ def load_domain(settings: DomainSettings) -> Domain:
         settings.name, graph, constraints, predicates, dict(names.classes), settings.attribution,
         dict(names.labels),
     )  # fmt: skip
+
+
+def _refuse_other_than_classes(
+    names: Iterable[str], graph: Graph, constraints: Constraints
+) -> None:
+    """Raise where `complete` names what is no class."""
+    typed = graph.triples[graph.triples[:, 1] == graph.ids.get(TYPE, -1)]
+    kinds = [graph.ids.get(str(kind), -1) for kind in (OWL.Class, RDFS.Class)]
+    said = np.union1d(typed[:, 2], typed[np.isin(typed[:, 2], kinds), 0])
+    pairs = (*constraints.domain, *constraints.range)
+    classes = {graph.terms[thing] for thing in said.tolist()}
+    classes |= {*constraints.hierarchy.above, *(name for _, name in pairs)}
+    classes = classes.union(*(rule.class_names for rule in constraints.rules))
+    for name in names:
+        if name not in classes:
+            raise ValueError(
+                f"domain.complete: {name} is no class of the graph or its constraints"
+                f"{did_you_mean(name, sorted(classes))}"
+            )
 
 
 def _labels(graph: Graph, files: Iterable[Path], language: str) -> dict[str, str]:

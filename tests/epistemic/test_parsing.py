@@ -73,6 +73,19 @@ def test_a_shape_that_makes_no_sense_is_found_in_its_file(tmp_path, parameter):
     assert str(path) in str(caught.value) and SHAPES[parameter] in str(caught.value)
 
 
+def test_a_class_that_there_isnt_cant_be_complete(tmp_path):
+    (tmp_path / "a.ttl").write_text(HEAD + ":a a :Person ; :p :b .")
+    (tmp_path / "shapes.ttl").write_text(shape("sh:class :Town"))
+    given = {"graph": (f"{tmp_path}/a.ttl",), "constraints": (f"{tmp_path}/shapes.ttl",)}
+    told = ("http://x/Person", "http://x/Town")
+    assert load_domain(DomainSettings(name="file", complete=told, **given)).constraints.complete
+    for name, meant in (("http://x/p", ""), ("http://x/Persn", "; did you mean http://x/Person?")):
+        with pytest.raises(ValueError, match="is no class of the graph") as caught:
+            load_domain(DomainSettings(name="file", complete=(*told, name), **given))
+        assert str(caught.value).startswith(f"domain.complete: {name} ")
+        assert str(caught.value).endswith(meant)
+
+
 def test_a_folder_is_called_one(tmp_path):
     with pytest.raises(ValueError, match="a folder; name the files in it"):
         load_domain(DomainSettings(name="file", graph=(str(tmp_path),)))
