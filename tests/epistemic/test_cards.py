@@ -347,6 +347,9 @@ def test_published_style_cards_are_read(tmp_path):
     path.write_text(json.dumps({**record, "gold": "NO"}) + "\n")
     with pytest.raises(ValueError, match="card 1: gold 'NO' with label 'E'"):
         read_cards(path)
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"cards\.jsonl: no cards"):
+        read_cards(path)
 
 
 def test_a_degraded_graph_forgets_nested_shares():
