@@ -135,6 +135,9 @@ def random_axioms(rng: Source, shacl_only: bool) -> str:
                 f"[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :{s} ; "
                 f"owl:assertionProperty :{p} ; owl:targetValue {rng.integers(-1, 5)} ."
             )
+        if chance(0.3):
+            kind = rng.choice(["integer", "decimal", "nonNegativeInteger", "double", "string"])
+            lines.append(f":{rng.choice(NUMBERS)} rdfs:range xsd:{kind} .")
         for _ in range(rng.integers(3)):
             s, o, p = rng.choice(THINGS), rng.choice(THINGS), rng.choice(LINKS)
             lines.append(

@@ -24,12 +24,12 @@ _COMPILED = 3.0
 
 def of_systems(settings: StudySettings, console: Console) -> None:
     """Cards, systems and prompts of a study of systems, and how long all but a model takes."""
-    names, near = settings.system.names, settings.near_miss.num
+    names, near = settings.system.names, settings.near_miss.cards
     if settings.deck is None:
         cards = 3 * (settings.cards.per_type + settings.cards.needs_graph)
     else:
         cards = sum(1 for _ in read_jsonl(find(settings.deck)))
-    said = f"{counted(cards, 'card')}, {near:,} near misses, {counted(len(names), 'system')}"
+    said = f"{counted(cards, 'card')} and {near:,} of near misses, {counted(len(names), 'system')}"
     asking = [name for name in names if name in NEED_A_MODEL]
     if settings.llm.source in ("endpoint", "local") and asking:
         prompts = (cards + near) * len(asking)

@@ -158,7 +158,7 @@ def read_cards(path: str | Path) -> list[Card]:
     """Read a deck.
 
     Raises:
-      ValueError: a line that is no card; names file, line and what is wrong.
+      ValueError: no cards, or a line that is none; names file, line and what is wrong.
     """
     cards = []
     for number, record in enumerate(read_jsonl(path, _REQUIRED), start=1):
@@ -172,6 +172,8 @@ def read_cards(path: str | Path) -> list[Card]:
             cards.append(_card(msgspec.convert(record, _Line)))
         except msgspec.ValidationError as error:
             raise ValueError(f"{at}: {error}") from None
+    if not cards:
+        raise ValueError(f"{path}: no cards")
     if len({card.id for card in cards}) < len(cards):
         raise ValueError(f"{path}: two cards bear one id")
     return cards

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyshacl
 import rdflib
 from omegaconf import OmegaConf
 from pydantic import Field
+from rdflib.namespace import OWL, RDFS
 
 import epistemic.data
 from epistemic.data.installed import InstalledSettings, read_installed
 from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints, read_constraints
-from epistemic.logic.draws import Draws
 from epistemic.logic.english import article, iri_words, number_text, uncapitalised
 from epistemic.logic.graph import LABELS, TYPE, Graph, best_labels, read_graph
 from epistemic.logic.oracle import Oracle
@@ -187,7 +186,8 @@ def load_domain(settings: DomainSettings) -> Domain:
       settings: where it is and how it is spoken of.
 
     Raises:
-      ValueError: a file that can't be read, or a predicate without triples; lists those there are.
+      ValueError: a file that can't be read, a predicate without triples, or a class that there
+        isn't; says which there are.
     """
     files = [*map(find, settings.constraints)]
     constraints = read_constraints(
@@ -196,6 +196,7 @@ def load_domain(settings: DomainSettings) -> Domain:
     graph = _read(settings)
     if not len(graph):
         raise ValueError(f"{', '.join(settings.graph)}: no triples")
+    _refuse_other_than_classes(settings.complete, graph, constraints)
     graph = with_vocabulary(graph, constraints)
     wanted = settings.predicates or _all_predicates(graph)
     for name, predicate in wanted.items():
@@ -215,6 +216,25 @@ def load_domain(settings: DomainSettings) -> Domain:
         settings.name, graph, constraints, predicates, dict(names.classes), settings.attribution,
         dict(names.labels),
     )  # fmt: skip
+
+
+def _refuse_other_than_classes(
+    names: Iterable[str], graph: Graph, constraints: Constraints
+) -> None:
+    """Raise where `complete` names what is no class."""
+    typed = graph.triples[graph.triples[:, 1] == graph.ids.get(TYPE, -1)]
+    kinds = [graph.ids.get(str(kind), -1) for kind in (OWL.Class, RDFS.Class)]
+    said = np.union1d(typed[:, 2], typed[np.isin(typed[:, 2], kinds), 0])
+    pairs = (*constraints.domain, *constraints.range)
+    classes = {graph.terms[thing] for thing in said.tolist()}
+    classes |= {*constraints.hierarchy.above, *(name for _, name in pairs)}
+    classes = classes.union(*(rule.class_names for rule in constraints.rules))
+    for name in names:
+        if name not in classes:
+            raise ValueError(
+                f"domain.complete: {name} is no class of the graph or its constraints"
+                f"{did_you_mean(name, sorted(classes))}"
+            )
 
 
 def _labels(graph: Graph, files: Iterable[Path], language: str) -> dict[str, str]:
@@ -285,70 +305,6 @@ def predicate_counts(graph: Graph) -> dict[str, int]:
     predicates, counts = np.unique(graph.triples[:, 1], return_counts=True)
     by_iri = {graph.terms[p]: int(n) for p, n in zip(predicates, counts, strict=True)}
     return dict(sorted(by_iri.items(), key=lambda entry: (-entry[1], entry[0])))
-
-
-def degrade(
-    graph: Graph, iris: list[str], keep: float, wrong: float, seed: int, loss: Loss = "triples"
-) -> Graph:
-    """Forget a share of the predicates' triples and swap the objects of a share of the rest for
-    others that the predicate has.
-
-    The same seed forgets nested sets: what keep=0.7 lacks, keep=0.5 lacks too.
-
-    Args:
-      graph: whole.
-      iris: of the predicates.
-      keep: share of their triples that stays.
-      wrong: share of them that is swapped.
-      seed: of the draws.
-      loss: what is lost together; see `LOSSES`.
-    """
-    triples = graph.triples
-    ours = np.isin(triples[:, 1], [graph.ids[iri] for iri in iris if iri in graph.ids])
-    kept = ~ours | (LOSSES[loss](triples, ours, Draws(seed, stream=1)) < keep)
-    falsify = ours & (Draws(seed, stream=2).uniform(len(triples)) < wrong)
-    changed = triples.copy()
-    for p in np.unique(triples[falsify, 1]):
-        rows = np.flatnonzero(falsify & (triples[:, 1] == p))
-        pool, old = np.sort(triples[triples[:, 1] == p, 2]), triples[rows, 2]
-        first, after = (np.searchsorted(pool, old, side) for side in ("left", "right"))
-        others = len(pool) - (after - first)
-        drawn = (Draws(seed, stream=3).uniform(len(rows)) * others).astype(int)
-        drawn += np.where(drawn >= first, after - first, 0)
-        changed[rows[others > 0], 2] = pool[drawn[others > 0]]
-    return graph.with_triples(changed[kept])
-
-
-def mentions(triples: np.ndarray, terms: int) -> np.ndarray:
-    """i64[terms]: how often triples name each term as subject or object."""
-    return np.bincount(triples[:, [0, 2]].ravel(), minlength=terms)
-
-
-def _by_triple(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
-    return draws.uniform(len(triples))
-
-
-def _by_subject(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
-    return draws.uniform(int(triples.max(initial=0)) + 1)[triples[:, 0]]
-
-
-def _by_popularity(triples: np.ndarray, ours: np.ndarray, draws: Draws) -> np.ndarray:
-    """Those of the least mentioned subjects are the first to go."""
-    named = mentions(triples[ours], int(triples.max(initial=0)) + 1)[triples[:, 0]]
-    popular = np.lexsort((_by_subject(triples, ours, draws), -named, ~ours))
-    place = np.empty(len(triples))
-    place[popular] = np.arange(len(triples)) / max(1, ours.sum())
-    return place
-
-
-Loss = Literal["triples", "subjects", "popularity"]
-LOSSES: dict[Loss, Callable[[np.ndarray, np.ndarray, Draws], np.ndarray]] = {
-    "triples": _by_triple,
-    "subjects": _by_subject,
-    "popularity": _by_popularity,
-}
-"""What is lost together. From i32[T, 3] triples and bool[T], those that may be lost, f64[T]: each
-stays while that is below `keep`."""
 
 
 _DESCRIBE = (

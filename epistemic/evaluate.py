@@ -99,6 +99,9 @@ def evaluate(
     except ValueError as error:
         raise ValueError(f"{error}; move it away, and it is written anew") from None
     open_cards = [c for c in cards if c.id not in done or done[c.id].answer == Answer.ERROR]
+    if not open_cards:
+        # A system need not know what to do with no questions.
+        return {card.id: done[card.id] for card in cards}
     responses = _timed(iter(system.answer([query_of(card) for card in open_cards])))
     given = 0
     for response in _progress(responses, name, len(open_cards)):

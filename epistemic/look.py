@@ -20,6 +20,7 @@ from rich.text import Text
 from epistemic.cards import Card
 from epistemic.decks.deck import CardSettings, Deck, make_cards
 from epistemic.decks.drawing import TooFew
+from epistemic.decks.near_miss import make_near_misses
 from epistemic.domain import Domain
 from epistemic.logic.english import split_words
 from epistemic.logic.graph import TYPE
@@ -48,14 +49,14 @@ def look(domain: Domain, settings: StudySettings, console: Console) -> None:
         console.print(table)
     for line in _about_constraints(domain):
         _say(console, line)
-    deck = _drawn(domain, settings.cards, console)
+    deck, near = _drawn(domain, settings.cards, console), _near_misses(domain, settings, console)
     if deck is not None:
         title = f"{len(deck.cards):,} cards: entailed (E), contradicted (C), unknown (U)"
         _say(console, f"\n{title}")
         console.print(_labels(deck, domain))
         for card in deck.cards[:_CARDS]:
             _show(card, console)
-    for line in _next(domain, settings, deck):
+    for line in _next(domain, settings, deck, near):
         _say(console, line)
 
 
@@ -216,17 +217,31 @@ def _counts(numbers: Mapping[str, int]) -> str:
 def _drawn(domain: Domain, settings: CardSettings, console: Console) -> Deck | None:
     """The deck that would be drawn, or the largest that can be; None: there is none."""
     try:
-        try:
-            return make_cards(domain, settings)
-        except TooFew as few:
-            _say(console, f"cards.{few}" if not str(few).startswith("cards.") else str(few))
-            if not few.most:
-                return None
-            fewer = {"per_type": few.most, "needs_graph": 0}
-            return make_cards(domain, settings.model_copy(update=fewer))
+        return make_cards(domain, settings)
+    except TooFew as few:
+        _say(console, str(few))
+        name = few.setting.removeprefix("cards.")
+        if name == "per_type" and not few.most:
+            return None
+        return _drawn(domain, settings.model_copy(update={name: few.most}), console)
     except ValueError as error:
         _say(console, str(error))
         return None
+
+
+def _near_misses(domain: Domain, settings: StudySettings, console: Console) -> int:
+    """How many cards of near misses would be drawn, or can be at most."""
+    near = settings.near_miss
+    if near.num:
+        try:
+            make_near_misses(domain, near)
+        except TooFew as few:
+            _say(console, str(few))
+            return near.model_copy(update={"num": few.most}).cards
+        except ValueError as error:
+            _say(console, f"{error}; or none: near_miss.num=0")
+            return 0
+    return near.cards
 
 
 def _labels(deck: Deck, domain: Domain) -> Table:
@@ -247,7 +262,7 @@ def _show(card: Card, console: Console) -> None:
         console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
-def _next(domain: Domain, settings: StudySettings, deck: Deck | None) -> Iterator[str]:
+def _next(domain: Domain, settings: StudySettings, deck: Deck | None, near: int) -> Iterator[str]:
     unsure = [n for n, predicate in domain.predicates.items() if _unsure(predicate)]
     if unsure:
         yield (
@@ -257,7 +272,7 @@ def _next(domain: Domain, settings: StudySettings, deck: Deck | None) -> Iterato
         )
     if deck is not None:
         asking = [name for name in settings.system.names if name in NEED_A_MODEL]
-        cards = len(deck.cards) + 3 * ((settings.near_miss.num + 1) // 2)
+        cards = len(deck.cards) + near
         yield (
             f"\nNothing was asked or written. Without stage=look, {len(settings.system.names)} "
             f"systems answer; with a model (llm=endpoint, llm=local), {len(asking)} of them ask it "

@@ -15,9 +15,10 @@ from pydantic import Field, model_validator
 from epistemic.completeness.models import Simulated
 from epistemic.decks.deck import CardSettings
 from epistemic.decks.near_miss import NearMissSettings
-from epistemic.domain import DomainSettings, Loss
+from epistemic.domain import DomainSettings
 from epistemic.linking.texts import Style
 from epistemic.systems import NEED_A_MODEL, SystemSettings
+from epistemic.worse import Loss
 from evidence.runtime.config import Settings, build
 from evidence.runtime.language_models import ModelSettings
 from evidence.runtime.tracking import Tracker

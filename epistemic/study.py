@@ -24,7 +24,7 @@ from epistemic.cards import GOLDS, Card, deck_hash, read_cards
 from epistemic.decks.deck import CardSettings, deck_graph, make_cards
 from epistemic.decks.near_miss import make_near_misses
 from epistemic.decks.saving import given_deck, refuse_other_golds, save_deck
-from epistemic.domain import Domain, degrade, find, load_domain
+from epistemic.domain import Domain, find, load_domain
 from epistemic.evaluate import Row, evaluate, read_answers, run_digest
 from epistemic.export import export
 from epistemic.logic.graph import Graph
@@ -45,6 +45,7 @@ from epistemic.systems import (
 )
 from epistemic.systems.licence import Licence, Licensed
 from epistemic.systems.replay import Replay
+from epistemic.worse import degrade
 from evidence.results import Manifest
 from evidence.runtime.files import file_digest, read_jsonl, write_json, write_text
 from evidence.runtime.language_models import (
@@ -236,17 +237,14 @@ def _answer(
 
 
 def _rows(
-    settings: StudySettings,
-    system: System,
-    name: str,
-    cards: list[Card],
-    path: Path,
-    graph: Graph,
+    settings: StudySettings, system: System, name: str, cards: list[Card], path: Path, graph: Graph
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
     model = settings.llm.model_dump(exclude=INDECISIVE | {"weights"})
     if settings.llm.weights is not None:
         model["weights"] = weights_digest(settings.llm.weights)
+    if settings.llm.source == "recorded" and settings.llm.replies is not None:
+        model["replies"] = file_digest(_there("llm.replies", settings.llm.replies))
     decisive = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),
@@ -288,7 +286,7 @@ def _degraded(
     if keep == 1 and wrong == 0:
         return known
     iris = [predicate.iri for predicate in domain.predicates.values()]
-    return degrade(known, iris, keep, wrong, settings.seed)
+    return degrade(known, domain.constraints, iris, keep, wrong, settings.seed)
 
 
 def _sweep(settings: StudySettings, domain: Domain, deck: _Asked) -> list[QualityPoint]:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from epistemic.completeness.models import Judged
-from epistemic.domain import Domain, mentions
+from epistemic.domain import Domain
 from epistemic.logic.draws import Draws
 from epistemic.logic.graph import Graph
 from epistemic.logic.lookup import Verdict
+from epistemic.worse import mentions
 
 _CLAIMS, _ANSWERS = 20, 40
 """Streams of a draw's seed; the graph has those below."""

@@ -30,12 +30,13 @@ from epistemic.completeness.results import (
 from epistemic.completeness.scoring import Worth
 from epistemic.completeness.thesis import judge, load_thesis
 from epistemic.decks.deck import deck_graph, make_cards
-from epistemic.domain import Domain, built_in, degrade, find, load_domain
+from epistemic.domain import Domain, built_in, find, load_domain
 from epistemic.logic.graph import Graph
 from epistemic.logic.oracle import Oracle
 from epistemic.logic.slow import SlowShapes
 from epistemic.settings import StudySettings
 from epistemic.systems import Response, Setting, build_system, query_of
+from epistemic.worse import degrade
 from evidence.answers import Answer
 from evidence.results import Manifest
 from evidence.runtime.devices import spread
@@ -303,7 +304,7 @@ def _seeds(settings: StudySettings) -> range:
 def _worse(settings: StudySettings, domain: Domain, keep: float, wrong: float, seed: int) -> Graph:
     """The world's graph, less what a draw loses, with what it gets wrong."""
     iris = [predicate.iri for predicate in domain.predicates.values()]
-    return degrade(domain.graph, iris, keep, wrong, seed, settings.study.loss)
+    return degrade(domain.graph, domain.constraints, iris, keep, wrong, seed, settings.study.loss)
 
 
 # ---- the licence that must find its claims ----

@@ -113,7 +113,7 @@ def make_cards(domain: Domain, settings: CardSettings) -> Deck:
     if settings.needs_graph:
         apart = [cell for one in predicates for cell in graph_cells(sources, one, streams.names)]
         number, taken = settings.needs_graph, drawn[0].taken
-        drawn.append(drawer.draw(apart, number, "needs_graph", taken))
+        drawn.append(drawer.draw(apart, number, "cards.needs_graph", taken))
     cards = Wording(domain, settings.seed).cards(drawn, sources.known)
     return Deck(cards, sources.graph, counts(cards, domain))
 

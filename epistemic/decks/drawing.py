@@ -116,7 +116,7 @@ class Drawer:
         self,
         cells: Sequence[Cell],
         per_type: int,
-        argument: str = "per_type",
+        setting: str = "cards.per_type",
         taken: np.ndarray = _NO_CLAIMS,
     ) -> Drawn:
         """Draw `per_type` cards of each label, spread evenly over the cells' sorts.
@@ -124,7 +124,7 @@ class Drawer:
         Args:
           cells: their families.
           per_type: how many of each label, between all cells.
-          argument: what an error calls that number.
+          setting: what an error calls that number.
           taken: claims not to be asked again, see `Drawn`.
 
         Raises:
@@ -150,7 +150,10 @@ class Drawer:
                     open_.remove(cell)
             missing = per_type - sum(quotas.values())
         if missing:
-            raise _too_few(quotas, per_type, argument)
+            found: Counter[str] = Counter()
+            for cell, quota in quotas.items():
+                found[cell.predicate.name] += quota
+            raise TooFew(setting, per_type, found)
         batches = [
             batch for cell, quota in quotas.items() if quota for batch in stock.first(cell, quota)
         ]
@@ -160,26 +163,27 @@ class Drawer:
 class TooFew(ValueError):
     """A graph gives fewer cards than were asked for.
 
+    Args:
+      setting: that asked for them.
+      asked: its value.
+      found: predicate -> how much of that the graph gives.
+      what: is counted.
+
     Attributes:
-      most: how many of each label it gives.
+      setting: as given.
+      found: as given.
+      most: the value that the graph allows.
     """
 
-    def __init__(self, message: str, most: int) -> None:
-        super().__init__(message)
-        self.most = most
-
-
-def _too_few(quotas: Mapping[Cell, int], per_type: int, argument: str) -> TooFew:
-    """Says how many cards there are."""
-    by_predicate: Counter[str] = Counter()
-    for cell, quota in quotas.items():
-        by_predicate[cell.predicate.name] += quota
-    could = ", ".join(f"{name} {n}" for name, n in by_predicate.items())
-    return TooFew(
-        f"{argument}={per_type}: the graph gives {by_predicate.total()} of each label "
-        f"({could}); lower it or use a larger graph",
-        by_predicate.total(),
-    )
+    def __init__(
+        self, setting: str, asked: int, found: Mapping[str, int], what: str = "of each label"
+    ) -> None:
+        self.setting, self.found, self.most = setting, found, sum(found.values())
+        could = ", ".join(f"{name} {number}" for name, number in found.items())
+        super().__init__(
+            f"{setting}={asked}: the graph gives {self.most} {what} ({could}); lower it or use a "
+            "larger graph"
+        )
 
 
 def shares(cells: Sequence[Cell], cards: int) -> dict[Cell, int]:

@@ -91,5 +91,5 @@ LAYOUTS: dict[str, dict[str, Layout]] = {
 
 # Of these fewer cards are drawn. A name that comes twice or a decimal point can be told by form,
 # and what is a country is seldom in doubt; a reader of forms must gain next to nothing.
-WEIGHTS = {"irreflexive": 1, "datatype": 2, "disjoint": 2}
+WEIGHTS = {"irreflexive": 1, "datatype": 2, "value_space": 2, "disjoint": 2}
 USUAL_WEIGHT = 6

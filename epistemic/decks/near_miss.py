@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from epistemic.decks.deck import CardSettings, Deck, counts, deck_graph
-from epistemic.decks.drawing import Drawer, Selection, Streams
+from epistemic.decks.drawing import Drawer, Selection, Streams, TooFew
 from epistemic.decks.families import Cell, cells_of
 from epistemic.decks.nearness import Near, Nearest, near_values
 from epistemic.decks.proposals import Chosen
@@ -38,6 +38,16 @@ class NearMissSettings(Settings):
     seed: int = Field(default=2027, ge=0, lt=2**63)
     withhold: float = Field(default=0.3, ge=0, lt=1)
 
+    @property
+    def per_type(self) -> int:
+        """Cards of each label; two labels are of near misses."""
+        return (self.num + 1) // 2
+
+    @property
+    def cards(self) -> int:
+        """Cards in all."""
+        return 3 * self.per_type
+
 
 def make_near_misses(domain: Domain, settings: NearMissSettings) -> Deck:
     """Draw `num` near misses, half of them NO and half UNKNOWN, and half as many YES beside them.
@@ -45,11 +55,11 @@ def make_near_misses(domain: Domain, settings: NearMissSettings) -> Deck:
     Cards carry a difficulty: how near the claimed object is to the true one, 0 to 1.
 
     Raises:
-      ValueError: a graph too small; says how many cards it could give.
+      TooFew: a graph too small; says how many near misses it could give.
+      ValueError: no predicate of it can be asked about.
     """
-    half = max(1, (settings.num + 1) // 2)
     drawn = CardSettings(
-        per_type=half,
+        per_type=settings.per_type,
         predicates=settings.predicates,
         seed=settings.seed,
         withhold=settings.withhold,
@@ -60,7 +70,11 @@ def make_near_misses(domain: Domain, settings: NearMissSettings) -> Deck:
     values = NearValues.of(sources, cells)
     # What is withheld is not missed but true: no near miss may be that.
     drawer = Drawer(sources, streams, Selection(values.choose, withheld=False))
-    found = drawer.draw(cells, half, "num / 2")
+    try:
+        found = drawer.draw(cells, settings.per_type)
+    except TooFew as few:
+        both = {name: 2 * number for name, number in few.found.items()}
+        raise TooFew("near_miss.num", settings.num, both, "near misses") from None
     cards = Wording(domain, settings.seed).cards([found], sources.known, prefix="NEAR")
     for place, card in enumerate(cards):
         if card.label != "E":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import rdflib
@@ -11,8 +13,8 @@ from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, RDFS, SH, XSD
 from rdflib.term import Node
 
-from epistemic.logic.kinds import Asymmetric, Constraint, Datatype, Disjoint, MaxCount, ValueClass
-from epistemic.logic.terms import value_of
+from epistemic.logic.kinds import Asymmetric, Constraint, Disjoint, MaxCount, ValueClass, ValueSpace
+from epistemic.logic.terms import is_read
 
 Pairs = frozenset[tuple[str, str]]
 
@@ -28,7 +30,14 @@ _UNREAD = (
     OWL.maxQualifiedCardinality, OWL.qualifiedCardinality, OWL.unionOf, OWL.intersectionOf,
     OWL.oneOf, OWL.withRestrictions, SH.target, SH.rule,
 )  # fmt: skip
+_CARDINALITIES = (OWL.maxCardinality, OWL.cardinality)
 _UNREAD_TYPES = (OWL.ReflexiveProperty, OWL.AllDifferent)
+_STANDARD = re.compile(
+    rf"{re.escape(str(XSD))}|{re.escape(str(RDF))}(langString|dirLangString|HTML|JSON)$"
+    rf"|{re.escape(str(OWL))}(real|rational)$|.*Literal$"
+)
+"""Names of datatypes that nobody need declare; those of many a vocabulary, such as GeoSPARQL's
+wktLiteral, end alike."""
 # Names are distinct here, so these hold as they stand.
 _HOLD_ANYWAY = {OWL.differentFrom, OWL.AllDifferent}
 
@@ -64,13 +73,14 @@ def read_axioms(source: rdflib.Graph) -> Axioms:
         for kind in (OWL.SymmetricProperty, OWL.TransitiveProperty)
     )
     ranges = _named(source, RDFS.range)
-    values = frozenset(pair for pair in ranges if _is_datatype(pair[1]))
+    datatypes = _datatypes(source)
+    values = frozenset(pair for pair in ranges if pair[1] in datatypes)
     return Axioms(
         rules=frozenset(
             {
-                *_restrictions(source),
+                *_restrictions(source, datatypes),
                 *_disjoint(source),
-                *(Datatype(name, (kind,)) for name, kind in values),
+                *(ValueSpace(name, (kind,)) for name, kind in values if _is_compared(kind)),
                 *_orders(source, transitive),
             }
         ),
@@ -80,11 +90,11 @@ def read_axioms(source: rdflib.Graph) -> Axioms:
         subproperty=_named(source, RDFS.subPropertyOf)
         | _both_ways(_named(source, OWL.equivalentProperty)),
         domain=_named(source, RDFS.domain),
-        range=frozenset(pair for pair in ranges - values if not _is_of_literals(pair[1])),
+        range=ranges - values,
         subclass=_named(source, RDFS.subClassOf)
         | _both_ways(_named(source, OWL.equivalentClass))
         | frozenset((part, whole) for whole, parts in _unions(source) for part in parts),
-        unread=_unread(source),
+        unread=_unread(source, datatypes),
     )
 
 
@@ -101,14 +111,24 @@ def _both_ways(pairs: Pairs) -> Pairs:
     return pairs | {(q, p) for p, q in pairs}
 
 
-def _is_datatype(name: str) -> bool:
-    """Whether a datatype is one whose values are read."""
-    examples = (f'"{lexical}"^^<{name}>' for lexical in ("1", "-1", "2000-01-01", "true"))
-    return name == str(RDF.langString) or any(value_of(example)[0] for example in examples)
+def _datatypes(source: rdflib.Graph) -> set[str]:
+    """The names among ranges and owl:allValuesFrom that are of datatypes, read or not."""
+    asked = {*source.objects(None, RDFS.range), *source.objects(None, OWL.allValuesFrom)}
+    classes = {*source.subjects(RDF.type, OWL.Class), *source.subjects(RDF.type, RDFS.Class)}
+    told = {*source.subjects(RDF.type, RDFS.Datatype)}
+    for name in source.subjects(RDF.type, OWL.DatatypeProperty):
+        told |= {*source.objects(name, RDFS.range)}
+        for restriction in source.subjects(OWL.onProperty, name):
+            told |= {*source.objects(restriction, OWL.allValuesFrom)}
+    return {
+        str(name)
+        for name in asked - classes
+        if isinstance(name, rdflib.URIRef) and (name in told or _STANDARD.match(name))
+    }
 
 
-def _is_of_literals(name: str) -> bool:
-    return name == str(RDFS.Literal) or name.startswith(str(XSD))
+def _is_compared(datatype: str) -> bool:
+    return datatype == str(RDF.langString) or is_read(datatype)
 
 
 def _unions(source: rdflib.Graph) -> list[tuple[str, list[str]]]:
@@ -138,30 +158,35 @@ def _orders(source: rdflib.Graph, transitive: frozenset[str]) -> Iterator[Constr
         yield Asymmetric(name)
 
 
-def _restrictions(source: rdflib.Graph) -> Iterator[Constraint]:
+def _restrictions(source: rdflib.Graph, datatypes: set[str]) -> Iterator[Constraint]:
     """What the members of a class keep: owl:maxCardinality, owl:cardinality, owl:allValuesFrom."""
     for restriction, name in source.subject_objects(OWL.onProperty):
         for kept in (RDFS.subClassOf, OWL.equivalentClass):
             for owner in source.subjects(kept, restriction):
                 if isinstance(owner, rdflib.URIRef) and isinstance(name, rdflib.URIRef):
-                    yield from _kept(source, restriction, str(name), (str(owner),))
+                    for rule in _kept(source, restriction, str(name), datatypes):
+                        yield replace(rule, classes=(str(owner),))
 
 
 def _kept(
-    source: rdflib.Graph, restriction: Node, name: str, owner: tuple[str, ...]
+    source: rdflib.Graph, restriction: Node, name: str, datatypes: set[str]
 ) -> Iterator[Constraint]:
-    for parameter in (OWL.maxCardinality, OWL.cardinality):
+    for parameter in _CARDINALITIES:
         for limit in source.objects(restriction, parameter):
-            if str(limit).isdecimal() and int(str(limit)):
-                yield MaxCount(name, (str(int(str(limit))),), owner)
+            if _is_read_limit(limit):
+                yield MaxCount(name, (str(int(str(limit))),))
     for values in source.objects(restriction, OWL.allValuesFrom):
-        if isinstance(values, rdflib.URIRef) and _is_datatype(str(values)):
-            yield Datatype(name, (str(values),), owner)
-        elif isinstance(values, rdflib.URIRef) and not _is_of_literals(str(values)):
-            yield ValueClass(name, (str(values),), owner)
+        if isinstance(values, rdflib.URIRef) and str(values) not in datatypes:
+            yield ValueClass(name, (str(values),))
+        elif _is_compared(str(values)):
+            yield ValueSpace(name, (str(values),))
 
 
-def _unread(source: rdflib.Graph) -> dict[str, int]:
+def _is_read_limit(limit: Node) -> bool:
+    return str(limit).isdecimal() and int(str(limit)) > 0
+
+
+def _unread(source: rdflib.Graph, datatypes: set[str]) -> dict[str, int]:
     """Kind of axiom -> how many stand in the graph that nothing reads, such as "owl:sameAs"."""
     found: Counter[str] = Counter()
     names = source.namespace_manager
@@ -173,6 +198,14 @@ def _unread(source: rdflib.Graph) -> dict[str, int]:
     for predicate in _UNREAD:
         if predicate not in _HOLD_ANYWAY:
             found[names.curie(predicate)] += len(list(source.subject_objects(predicate)))
+    for predicate in _CARDINALITIES:
+        limits = source.objects(None, predicate)
+        found[f"{names.curie(predicate)} 0"] += sum(not _is_read_limit(limit) for limit in limits)
+    for predicate in (RDFS.range, OWL.allValuesFrom):
+        values = [name for name in map(str, source.objects(None, predicate)) if name in datatypes]
+        found[f"{names.curie(predicate)} of datatypes that aren't read"] += sum(
+            not _is_compared(name) for name in values
+        )
     for kind in _UNREAD_TYPES:
         if kind not in _HOLD_ANYWAY:
             found[names.curie(kind)] += len(list(source.subjects(RDF.type, kind)))

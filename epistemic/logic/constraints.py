@@ -11,6 +11,8 @@ Reading, as RDF sources mean it and as the oracle and `Constraints.as_shacl` bot
   AllDisjointProperties, disjointWith, AllDisjointClasses, equivalentClass, disjointUnionOf,
   complementOf, maxCardinality, cardinality, allValuesFrom, NegativePropertyAssertion. What else
   there is is counted, see `epistemic.logic.axioms`. Different names are different things.
+- A datatype that OWL or RDFS asks for is asked of values, whatever datatype they are written in;
+  sh:datatype asks for the datatype itself.
 - SHACL: sh:property of a target class, target node or the subjects of its own path, with
   sh:maxCount, sh:class, sh:datatype, sh:in, sh:min/maxInclusive/Exclusive, sh:lessThan,
   sh:disjoint, sh:nodeKind, sh:pattern, sh:min/maxLength, sh:languageIn.

@@ -25,7 +25,6 @@ AUXILIARIES = _words(
     are can could did does had has have may might must should was were will would
     """
 )
-"""Nouns for what somebody or something has: as a property's label, hardly ever a verb."""
 
 NOUNS = _words(
     """

@@ -172,11 +172,7 @@ def tokens_of(text: str) -> list[str]:
     if len(found) == 4 * lines and found[3::4].count(".") == lines:
         return found
     try:
-        return [
-            token
-            for quad in pyoxigraph.parse(text, pyoxigraph.RdfFormat.N_TRIPLES)
-            for token in (*map(_token, (quad.subject, quad.predicate, quad.object)), ".")
-        ]
+        return _parsed(text)
     except SyntaxError as error:
         raise ValueError(f"claims, line {error.lineno}: {error}") from None
 
@@ -192,13 +188,28 @@ def term_of(token: str) -> str:
     Raises:
       ValueError: it is no token of N-Triples.
     """
-    if token.startswith("<") and token.endswith(">"):
-        return token[1:-1]
-    if not token.startswith(('"', "_:")):
+    plain = token
+    if "\\" in token:
+        # With escapes, a term can be written in many ways.
+        try:
+            plain = _parsed(f"<x:s> <x:p> {token} .")[2]
+        except SyntaxError as error:
+            raise ValueError(f"claims: {token!r} is no term: {error.msg}") from None
+    if plain.startswith("<") and plain.endswith(">"):
+        return plain[1:-1]
+    if not plain.startswith(('"', "_:")):
         raise ValueError(
             f"claims: {token!r} is no term; N-Triples have <IRI>, _:blank or a literal"
         )
-    return token
+    return plain
+
+
+def _parsed(text: str) -> list[str]:
+    return [
+        token
+        for quad in pyoxigraph.parse(text, pyoxigraph.RdfFormat.N_TRIPLES)
+        for token in (*map(_token, (quad.subject, quad.predicate, quad.object)), ".")
+    ]
 
 
 def _token(term: Any) -> str:

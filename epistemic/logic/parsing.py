@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,10 @@ _LONGEST_TERM = 1 << 24
 
 
 def parse_triples(path: str | Path) -> Iterator[tuple[str, str, str]]:
-    """The triples of one RDF file as texts, in file order; blank nodes numbered as they come.
+    """The triples of one RDF file as texts, in file order.
+
+    Blank nodes are numbered as they come, after the digest of what the file holds: two files have
+    none in common, and a file read twice has the same.
 
     Turtle, N-Triples, RDF/XML, JSON-LD, N3, N-Quads and TriG, by extension; `.gz` is unpacked.
 
@@ -46,12 +51,13 @@ def parse_triples(path: str | Path) -> Iterator[tuple[str, str, str]]:
     if _FORMATS[suffix] == pyoxigraph.RdfFormat.RDF_XML:
         _refuse_entity_bombs(path, content)
     blanks: dict[str, str] = {}
+    digest = cache(lambda: hashlib.sha256(content).hexdigest()[:8])
 
     def text(term: Any) -> str:
         if isinstance(term, pyoxigraph.NamedNode):
             return term.value
         if isinstance(term, pyoxigraph.BlankNode):
-            return blanks.setdefault(term.value, f"_:{path.stem}-{len(blanks)}")
+            return blanks.setdefault(term.value, f"_:{digest()}-{len(blanks)}")
         if isinstance(term, pyoxigraph.Triple):
             raise ValueError("a triple about a triple (RDF-star), which nothing here reads")
         return literal_text(

@@ -17,8 +17,6 @@ from rdflib.term import Node
 _REPEATED = (SH.zeroOrMorePath, SH.oneOrMorePath)
 _NESTED = (SH.property, SH.node, SH["not"], SH.qualifiedValueShape)
 _LISTS = (SH["and"], SH["or"], SH.xone)
-_PAIRS = (SH.equals, SH.disjoint, SH.lessThan, SH.lessThanOrEquals)
-_QUERIES = (SH.sparql, SH.select, SH.ask)
 
 
 class Scope(NamedTuple):

@@ -12,6 +12,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import rdflib
@@ -20,7 +21,7 @@ from rdflib.namespace import XSD
 # rdflib tells of each ill-typed literal, with a trace; here those are on no scale, and that is all.
 logging.getLogger("rdflib.term").setLevel(logging.ERROR)
 
-_RANGES = {
+RANGES: dict[str, tuple[float, float]] = {
     f"{XSD}{name}": (low, high)
     for name, low, high in (
         *((name, -(1 << bits - 1), (1 << bits - 1) - 1)
@@ -31,11 +32,12 @@ _RANGES = {
         ("nonPositiveInteger", -math.inf, 0), ("negativeInteger", -math.inf, -1),
     )
 }  # fmt: skip
+"""Datatypes of whole numbers -> the least and the greatest."""
 _INTEGER = str(XSD.integer)
-_DECIMAL = str(XSD.decimal)
+DECIMAL = str(XSD.decimal)
 _MOST_ZEROS = 10_000
-_INTEGERS = frozenset({_INTEGER, *_RANGES})
-_FLOATS = frozenset({str(XSD.double), str(XSD.float)})
+INTEGERS = frozenset({_INTEGER, *RANGES})
+FLOATS = frozenset({str(XSD.double), str(XSD.float)})
 _LITERAL = re.compile(
     r'"(?P<lexical>.*)"(?:@(?P<language>[\w-]+)|\^\^<(?P<datatype>[^>]*)>)?', re.S
 )
@@ -131,11 +133,11 @@ def canonical(term: str) -> str:
         lexical, mark, language = term.rpartition("@")
         return lexical + mark + language.lower()
     lexical, _, datatype = split_literal(term) or ("", None, None)
-    if datatype in _INTEGERS and _PLAIN_INTEGER.fullmatch(lexical):
+    if datatype in INTEGERS and _PLAIN_INTEGER.fullmatch(lexical):
         return term
     if datatype == str(XSD.string):
         return term[: term.rindex("^^")]
-    if datatype == _DECIMAL and _decimal(lexical) is None:
+    if datatype == DECIMAL and _decimal(lexical) is None:
         return term
     return term_text(rdflib.Literal(lexical, datatype=rdflib.URIRef(datatype or "")))
 
@@ -162,14 +164,14 @@ def value_of(term: str) -> tuple[Scale, Any]:
     try:
         if datatype == _INTEGER:
             return Scale.NUMBER, int(lexical)
-        if datatype in _RANGES:
-            low, high = _RANGES[datatype]
+        if datatype in RANGES:
+            low, high = RANGES[datatype]
             whole = int(lexical)
             return (Scale.NUMBER, whole) if low <= whole <= high else (Scale.NONE, None)
-        if datatype == _DECIMAL:
+        if datatype == DECIMAL:
             decimal = _decimal(lexical)
             return (Scale.NONE if decimal is None else Scale.NUMBER), decimal
-        if datatype in _FLOATS:
+        if datatype in FLOATS:
             number = float(lexical)
             return (Scale.NUMBER, number) if number == number else (Scale.NONE, None)
         if datatype == str(XSD.date):
@@ -188,6 +190,13 @@ def value_of(term: str) -> tuple[Scale, Any]:
     return Scale.NONE, None
 
 
+@lru_cache(maxsize=256)
+def is_read(datatype: str) -> bool:
+    """Whether a datatype is one whose values are compared: one of these is a value of each."""
+    examples = (f'"{lexical}"^^<{datatype}>' for lexical in ("1", "-1", "2000-01-01", "true"))
+    return any(value_of(example)[0] for example in examples)
+
+
 def rdflib_term(term: str) -> rdflib.term.Node:
     """The rdflib term that a text stands for."""
     parts = split_literal(term)
@@ -199,7 +208,7 @@ def rdflib_term(term: str) -> rdflib.term.Node:
         return rdflib.Literal(
             lexical,
             datatype=None if plain else rdflib.URIRef(datatype or ""),
-            normalize=datatype != _DECIMAL or _decimal(lexical) is not None,
+            normalize=datatype != DECIMAL or _decimal(lexical) is not None,
         )
     return rdflib.BNode(term[2:]) if term.startswith("_:") else rdflib.URIRef(term)
 

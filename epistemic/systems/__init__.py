@@ -121,7 +121,7 @@ def role_of(name: str) -> Role:
 
 
 def file_behind(name: str, settings: SystemSettings) -> str | None:
-    """Digest of the file that a system is made of: recorded answers, a user's own module."""
+    """Digest of what a system is made of: recorded answers, further names, a user's own module."""
     return _SYSTEMS[name].file(settings)
 
 
@@ -179,6 +179,10 @@ def _replies_digest(settings: SystemSettings) -> str | None:
     return None if settings.replies is None else file_digest(settings.replies)
 
 
+def _aliases_digest(settings: SystemSettings) -> str | None:
+    return " ".join(file_digest(find(name)) for name in settings.aliases) or None
+
+
 def _target_digest(settings: SystemSettings) -> str | None:
     return None if settings.target is None else target_digest(settings.target)
 
@@ -192,7 +196,7 @@ class _Entry(NamedTuple):
       asks: whether it asks a language model.
       licensed: whether its answers leave only with a proof.
       blind: whether it is shown the question alone, without the card's facts.
-      file: digest of the file that it is made of, or None.
+      file: digest of the files that it is made of, or None.
     """
 
     build: Callable[[Setting], System]
@@ -213,7 +217,7 @@ _SYSTEMS = {
     "graph_rag": _Entry(
         lambda s: Licensed(_graph_rag_unlicensed(s), _oracle(s)), asks=True, licensed=True
     ),
-    "graph_rag_linked": _Entry(_graph_rag_linked, asks=True, licensed=True),
+    "graph_rag_linked": _Entry(_graph_rag_linked, asks=True, licensed=True, file=_aliases_digest),
     "graph_rag_unlicensed": _Entry(_graph_rag_unlicensed, asks=True),
     "replay": _Entry(_replay, file=_replies_digest),
     "custom": _Entry(_custom, file=_target_digest),

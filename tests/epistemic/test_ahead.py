@@ -21,14 +21,15 @@ def told(tell, *overrides):
 def test_cards_systems_and_prompts_are_counted():
     few = ["cards.per_type=10", "cards.needs_graph=2", "near_miss.num=4"]
     first, second = told(ahead.of_systems, *few, "system.names=[kg_oracle]")
-    assert first == "36 cards, 4 near misses, 1 system"
-    assert second.startswith("about 9 s, the first time 3 s of it compiling")  # 8 + .025 x 40
+    # As many YES as NO and UNKNOWN stand beside near misses.
+    assert first == "36 cards and 6 of near misses, 1 system"
+    assert second.startswith("about 9 s, the first time 3 s of it compiling")  # 8 + .025 x 42
     asked = ["llm=endpoint", "llm.base_url=http://localhost/v1", "llm.model=m"]
     first, _ = told(ahead.of_systems, *few, *asked, "system.names=[llm,rag,kg_oracle]")
-    assert first.endswith("3 systems; up to 80 prompts for m, whose time comes on top")
+    assert first.endswith("3 systems; up to 84 prompts for m, whose time comes on top")
     # Recorded replies, on a deck that is there.
     first, _ = told(ahead.of_systems, "domain=rivers", "llm=recorded", "system.names=[llm,rag]")
-    assert first == "60 cards, 0 near misses, 2 systems"
+    assert first == "60 cards and 0 of near misses, 2 systems"
 
 
 def test_worse_graphs_are_counted():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import owlrl
+import pyshacl
 import pytest
 import rdflib
+from rdflib.namespace import RDF
 
 from benchmarks.agreement import CLASSES, LINKS, PREFIXES, THINGS, X
 from epistemic.logic import closure as closing
@@ -15,7 +17,7 @@ from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.graph import TYPE, Graph
 from epistemic.logic.lookup import Verdict
 from epistemic.logic.oracle import Oracle
-from epistemic.logic.terms import literal, rdflib_term, term_text
+from epistemic.logic.terms import literal, plain_label, rdflib_term, term_text
 
 E, C, U = Verdict.ENTAILED, Verdict.CONTRADICTORY, Verdict.UNKNOWN
 
@@ -67,6 +69,73 @@ def test_verdicts_by_hand(axioms: str, facts: str, claims: str, expected: str):
     verdicts = oracle.judge([triple(claim) for claim in claims.split("; ")]).verdict
     assert "".join(Verdict(v).label for v in verdicts) == expected
     assert not oracle.constraints.unread
+
+
+# A datatype in Turtle, and the values that it has of those in `VALUES`.
+VALUES = [
+    *(f'"{text}"^^xsd:{kind}' for text, kind in (
+        ("30", "integer"), ("-5", "integer"), ("30", "byte"), ("0", "nonNegativeInteger"),
+        ("300", "short"), ("30.0", "decimal"), ("30.5", "decimal"), ("30.0", "double"),
+        ("x", "integer"), ("a", "token"), ("2000-01-01", "date"))),
+    '"a"', '"a"@en', ":a",
+]  # fmt: skip
+SPACES = {
+    "xsd:integer": "30 -5 30 0 300 30.0",
+    "xsd:nonNegativeInteger": "30 30 0 300 30.0",
+    "xsd:byte": "30 -5 30 0 30.0",
+    "xsd:negativeInteger": "-5",
+    "xsd:decimal": "30 -5 30 0 300 30.0 30.5",
+    "xsd:double": "30.0",
+    "xsd:string": "a a",
+    "rdf:langString": "a",
+    "xsd:date": "2000-01-01",
+}
+WAYS = [
+    ":p rdfs:range {} .",
+    ":s a :A . :A rdfs:subClassOf [ owl:onProperty :p ; owl:allValuesFrom {} ] .",
+]
+
+
+def valued(text: str) -> tuple[str, str, str]:
+    (row,) = rdflib.Graph().parse(data=f"{PREFIXES} :s :p {text} .", format="turtle")
+    return tuple(map(term_text, row))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("datatype", SPACES)
+def test_a_datatype_is_kept_by_the_values_it_has_however_they_are_written(datatype, way):
+    """By hand, and beside pySHACL by the shape that it is written as."""
+    constraints = read(f"@prefix rdf: <{RDF}> . " + way.format(datatype))
+    claims = [valued(text) for text in VALUES]
+    oracle = Oracle(Graph.from_triples([(X + "s", TYPE, X + "A")]), constraints)
+    kept = oracle.judge(claims).verdict != C
+    assert [plain_label(o) for _, _, o in np.array(claims)[kept]] == SPACES[datatype].split()
+    for claim, is_kept in zip(claims, kept, strict=True):
+        said = Graph.from_triples([(X + "s", TYPE, X + "A"), claim]).to_rdflib()
+        assert pyshacl.validate(said, shacl_graph=constraints.as_shacl())[0] == is_kept, claim
+
+
+def test_what_is_no_class_forbids_no_literal_and_is_counted():
+    names = ":Own", "geo:wktLiteral", "rdf:PlainLiteral", "owl:real", "xsd:duration", "rdfs:Literal"
+    prefixes = f"@prefix rdf: <{RDF}> . @prefix geo: <http://www.opengis.net/ont/geosparql#> . "
+    for way, axiom in zip(WAYS, ("rdfs:range", "owl:allValuesFrom"), strict=True):
+        axioms = ":Own a rdfs:Datatype . " + " ".join(map(way.format, names))
+        oracle = Oracle(Graph.from_triples([(X + "s", TYPE, X + "A")]), read(prefixes + axioms))
+        assert not oracle.constraints.rules and not oracle.constraints.range
+        assert oracle.judge([triple("s p 5"), triple("s p x")]).verdict.tolist() == [U, U]
+        assert oracle.constraints.unread == {f"{axiom} of datatypes that aren't read": len(names)}
+    # A class may be called what it likes.
+    axioms = ":Literal a owl:Class . " + WAYS[1].format(":Literal")
+    assert [rule.kind for rule in read(axioms).rules] == ["class"]
+
+
+def test_a_limit_of_no_values_is_counted():
+    found = read(
+        f":A rdfs:subClassOf {RESTRICTION.format('owl:maxCardinality 0')}, "
+        f"{RESTRICTION.format('owl:cardinality 0')}, {RESTRICTION.format('owl:cardinality 2')} ."
+    )
+    assert found.unread == {"owl:cardinality 0": 1, "owl:maxCardinality 0": 1}
+    assert [rule.name for rule in found.rules] == ["max_count(p, 2) of A"]
 
 
 def test_a_shape_that_pyshacl_judges_sees_what_follows_from_a_claim():

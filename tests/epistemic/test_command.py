@@ -271,6 +271,22 @@ def test_a_language_model_over_http_decides_the_thesis(tmp_path):
         run(tmp_path / "other", *recorded, "deck=null", "cards.seed=1")
 
 
+def test_answers_from_other_files_are_not_taken_for_these(tmp_path):
+    path, names = tmp_path / "replies.jsonl", tmp_path / "names.ttl"
+    path.write_text('{"prompt": "0", "raw": "YES"}\n')
+    names.write_text("<http://x/a> <http://schema.org/alternateName> 'A' .\n")
+    told = ["cards.per_type=2", "near_miss.num=0", "quality.keep=[]", "llm=recorded", "deck=null"]
+    told += [f"llm.replies={path}", f"system.aliases=[{names}]", "system.names=[graph_rag_linked]"]
+    for stage in ("cards", "eval", "eval"):
+        run(tmp_path, *told, f"stage={stage}")
+    for changed in (path, names):
+        before = changed.read_text()
+        changed.write_text(before + before.replace("0", "1").replace("a>", "b>"))
+        with pytest.raises(ValueError, match="or of other settings"):
+            run(tmp_path, *told, "stage=eval")
+        changed.write_text(before)
+
+
 @pytest.mark.parametrize(
     "domain, llm",
     [

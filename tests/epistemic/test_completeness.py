@@ -16,7 +16,7 @@ from epistemic.completeness.models import Judged, Simulated, answers
 from epistemic.completeness.results import Completeness
 from epistemic.completeness.scoring import break_even, ledger, licensed, ruling, worth
 from epistemic.completeness.thesis import Thesis, judge
-from epistemic.domain import Domain, built_in, degrade, load_domain
+from epistemic.domain import Domain, built_in, load_domain
 from epistemic.logic.compilation import with_vocabulary
 from epistemic.logic.constraints import Constraints, read_constraints
 from epistemic.logic.draws import Draws
@@ -28,6 +28,7 @@ from epistemic.predicates import PredicateSettings, in_words
 from epistemic.settings import BudgetSettings, LinkingSettings, SweepSettings, read
 from epistemic.systems.base import Query
 from epistemic.systems.licence import Licensed
+from epistemic.worse import degrade
 from evidence.answers import Answer
 from evidence.measurement import Measurement
 
@@ -81,7 +82,8 @@ def test_an_unreadable_reply_is_a_false_answer_that_no_licence_mends():
 def test_the_licence_is_that_of_the_systems(world):
     """Answers as arrays leave as those of `Licensed` do."""
     iris = [X + "in", X + "king"]
-    oracle = Oracle(degrade(world.graph, iris, 0.5, 0.2, seed=1), world.constraints)
+    constraints = world.constraints
+    oracle = Oracle(degrade(world.graph, constraints, iris, 0.5, 0.2, seed=1), constraints)
     terms = world.graph.terms
     rows = world.graph.triples[::2]
     claims = [tuple(terms[i] for i in row) for row in rows]
@@ -203,7 +205,8 @@ def test_a_calibrated_model_is_worth_more_than_silence_at_every_price():
 @pytest.mark.parametrize("loss", ["triples", "subjects", "popularity"])
 def test_what_is_lost_together(world, loss):
     iris = [X + "in", X + "king"]
-    graphs = [degrade(world.graph, iris, keep, 0.0, 3, loss) for keep in (1.0, 0.7, 0.4)]
+    whole, rules = world.graph, world.constraints
+    graphs = [degrade(whole, rules, iris, keep, 0.0, 3, loss) for keep in (1.0, 0.7, 0.4)]
     sets = [{tuple(row) for row in graph.triples.tolist()} for graph in graphs]
     assert sets[2] < sets[1] < sets[0] == {tuple(row) for row in world.graph.triples.tolist()}
     if loss == "popularity":
@@ -214,7 +217,7 @@ def test_what_is_lost_together(world, loss):
 
 
 def test_claims_are_judged_by_the_world_and_not_by_the_worse_graph(world):
-    dirty = degrade(world.graph, [X + "in", X + "king"], 1.0, 0.5, seed=2)
+    dirty = degrade(world.graph, world.constraints, [X + "in", X + "king"], 1.0, 0.5, seed=2)
     one = sample(world, dirty, 300, 0.4, lambda claims, seed: claims.gold[None, None], seed=2)
     true = {tuple(row) for row in world.graph.triples.tolist()}
     stated = np.array([tuple(row) in true for row in one.claims.tolist()])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pyshacl
 import pytest
 import rdflib
-from rdflib.namespace import SH
+from rdflib.namespace import SH, XSD
 
 from benchmarks.agreement import PREFIXES, X
 from epistemic.logic.constraints import Constraints, read_constraints
@@ -108,6 +108,10 @@ CASES = {
     ),
     "datatype": Case(
         shape("sh:datatype xsd:integer"), "datatype(p, integer)", "a p x; b p 2",
+        {"a"}, "c p y", "c p 5", "The mouth of anything is a whole number.",
+    ),
+    "value_space": Case(
+        ":p rdfs:range xsd:integer .", "value_space(p, integer)", "a p x; b p 2",
         {"a"}, "c p y", "c p 5", "The mouth of anything is a whole number.",
     ),
     "in": Case(
@@ -298,6 +302,25 @@ def test_a_datatype_asks_for_the_form_too(term: str, allowed: bool):
     assert rule.allows(term) == allowed
     table = Graph.from_triples([(X + "s", X + "p", term)])
     assert rule.allowed(table)[table.ids[term]] == allowed
+
+
+FORMS = ["0", "1", "-1", "300", "x", "1.5", "NaN", "INF", "true", "2000-01-01"]
+
+
+@pytest.mark.filterwarnings("ignore:Parsing weird boolean")
+@pytest.mark.parametrize(
+    "name",
+    ["positiveInteger", "negativeInteger", "nonNegativeInteger", "integer", "byte", "unsignedInt",
+     "double", "float", "boolean", "date", "dateTime", "string", "anyURI"],
+)  # fmt: skip
+def test_a_form_that_a_datatype_lacks_is_refused_as_pyshacl_refuses_it(name):
+    rule, iri = Datatype(X + "p", (str(XSD[name]),)), XSD[name]
+    shapes = Constraints((rule,)).as_shacl()
+    for form in FORMS:
+        facts = rdflib.Graph()
+        facts.add((rdflib.URIRef(X + "s"), rdflib.URIRef(X + "p"), rdflib.Literal(form, None, iri)))
+        theirs = pyshacl.validate(facts, shacl_graph=shapes)[0]
+        assert rule.allows(f'"{form}"^^<{iri}>') == theirs, form
 
 
 def test_a_bound_compares_on_its_own_scale_alone():

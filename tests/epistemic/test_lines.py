@@ -40,6 +40,16 @@ def test_what_a_split_would_misread_is_parsed():
     assert tokens_of("") == []
 
 
+def test_a_term_is_the_same_however_it_is_escaped():
+    known = [(A + "café", A + "p", text) for text in ('"café"', '"caf\\\\u00e9"', '"a\\nb"')]
+    oracle = Oracle(Graph.from_triples(known))
+    ways = ['"café"', '"caf\\u00e9"', '"caf\\\\u00e9"', '"a\\u000Ab"', '"caf\\u00e8"']
+    text = "".join(f"<{A}caf\\u00E9> <{A}p> {way} .\n" for way in ways)
+    assert oracle.judge_text(text).verdict.tolist() == [2, 2, 2, 2, 1]  # all known but the last
+    with pytest.raises(ValueError, match=r"is no term: .*Unexpected escape"):
+        oracle.judge_text(f'<{A}a> <{A}p> "\\q" .\n')
+
+
 def test_no_claims_no_verdicts():
     oracle = Oracle(Graph.from_triples([(A + "a", A + "p", A + "b")]))
     assert len(oracle.judge_text("").verdict) == len(oracle.judge([]).verdict) == 0

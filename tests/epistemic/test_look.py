@@ -1,6 +1,7 @@
 """The stage `look`: what a stranger's graph was taken for, before anything is spent."""
 
 import io
+import re
 from pathlib import Path
 
 import hydra
@@ -66,7 +67,8 @@ def test_what_was_understood_is_said_and_nothing_is_written(seen):
         "18 cards: entailed (E), contradicted (C), unknown (U)",
         "influences 0 0 0",
         "What these labels mean isn't plain: influences.",
-        "up to 4,608 prompts",  # of six systems: 18 cards and 750 near misses
+        "near_miss.num=500: the graph gives 30 near misses",
+        "up to 378 prompts",  # of six systems: 18 cards and 45 of near misses
     ):
         assert part in said, part
     assert said.count("Rule: Nothing is teacher of more than one thing.") > 2
@@ -77,6 +79,14 @@ def test_fewer_cards_than_asked_for_are_counted_and_shown(seen):
     said = seen(24)
     assert "cards.per_type=200: the graph gives" in said
     assert "cards: entailed (E)" in said and "Nothing was asked or written" in said
+
+
+def test_only_what_is_too_many_is_fewer(seen):
+    said = seen(24, "cards.per_type=6", "cards.needs_graph=500", "near_miss.num=0")
+    assert "cards.needs_graph=500: the graph gives" in said
+    [more] = re.findall(r"cards.needs_graph=500: the graph gives (\d+) of each label", said)
+    assert f"{18 + 3 * int(more)} cards: entailed (E)" in said and int(more) > 0
+    assert "cards.per_type=" not in said and "near_miss.num=" not in said
 
 
 def test_a_graph_that_gives_no_deck_is_still_shown(seen):

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from epistemic.decks.drawing import TooFew
 from epistemic.decks.near_miss import (
     NearMissSettings,
     NearValues,
@@ -36,6 +37,16 @@ def test_counts_are_exact_and_balanced(made):
     assert deck.counts["label"] == {"C": 30, "E": 30, "U": 30}
     assert all((card.difficulty is None) == (card.label == "E") for card in deck.cards)
     assert all(0 < card.difficulty <= 1 for card in deck.cards if card.label != "E")
+
+
+def test_of_too_many_the_setting_is_named_and_the_most_that_it_can_be(staff):
+    message = r"near_miss\.num=9001: the graph gives \d+ near misses"
+    with pytest.raises(TooFew, match=message) as few:
+        make_near_misses(staff, NearMissSettings(num=9001))
+    most = few.value.most
+    assert most > 0 and most % 2 == 0
+    assert len(make_near_misses(staff, NearMissSettings(num=most)).cards) == 3 * most / 2
+    assert NearMissSettings(num=most).cards == 3 * most / 2 and NearMissSettings(num=3).cards == 6
 
 
 def test_golds_hold_both_ways(made):

@@ -8,6 +8,7 @@ import pytest
 from epistemic.domain import DomainSettings, load_domain
 from epistemic.logic.constraints import read_constraints
 from epistemic.logic.graph import Graph, read_graph
+from epistemic.logic.parsing import parse_triples
 from epistemic.logic.terms import Scale, canonical, value_of
 
 HEAD = (
@@ -72,6 +73,19 @@ def test_a_shape_that_makes_no_sense_is_found_in_its_file(tmp_path, parameter):
     assert str(path) in str(caught.value) and SHAPES[parameter] in str(caught.value)
 
 
+def test_a_class_that_there_isnt_cant_be_complete(tmp_path):
+    (tmp_path / "a.ttl").write_text(HEAD + ":a a :Person ; :p :b .")
+    (tmp_path / "shapes.ttl").write_text(shape("sh:class :Town"))
+    given = {"graph": (f"{tmp_path}/a.ttl",), "constraints": (f"{tmp_path}/shapes.ttl",)}
+    told = ("http://x/Person", "http://x/Town")
+    assert load_domain(DomainSettings(name="file", complete=told, **given)).constraints.complete
+    for name, meant in (("http://x/p", ""), ("http://x/Persn", "; did you mean http://x/Person?")):
+        with pytest.raises(ValueError, match="is no class of the graph") as caught:
+            load_domain(DomainSettings(name="file", complete=(*told, name), **given))
+        assert str(caught.value).startswith(f"domain.complete: {name} ")
+        assert str(caught.value).endswith(meant)
+
+
 def test_a_folder_is_called_one(tmp_path):
     with pytest.raises(ValueError, match="a folder; name the files in it"):
         load_domain(DomainSettings(name="file", graph=(str(tmp_path),)))
@@ -83,6 +97,15 @@ def test_a_byte_order_mark_and_an_honest_entity_are_read(tmp_path):
     typed = ' rdf:datatype="&xsd;integer">5'
     (tmp_path / "entity.rdf").write_text(XML.format(xsd, typed))
     assert read_graph(tmp_path / "bom.ttl").digest == read_graph(tmp_path / "entity.rdf").digest
+
+
+def test_blank_nodes_are_those_of_their_file_whatever_it_is_called(tmp_path):
+    texts = {"one/a.ttl": ":s :p [] .", "two/a.ttl": ":t :q [] .", "two/b.ttl": ":t :q [] ."}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(HEAD + text)
+    one, two, copy = (next(iter(parse_triples(tmp_path / name)))[2] for name in texts)
+    assert one != two == copy and two.startswith("_:")
 
 
 DECIMAL = "http://www.w3.org/2001/XMLSchema#decimal"

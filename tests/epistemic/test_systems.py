@@ -12,6 +12,7 @@ import pytest
 
 from epistemic.cards import Claim, deck_hash, write_cards
 from epistemic.dataset import COLUMNS, write_dataset
+from epistemic.evaluate import evaluate
 from epistemic.export import RecordedReply, replies, write_lm_eval_task
 from epistemic.results import CardCounts, Results
 from epistemic.systems import CONTROLS, NAMES, NEED_A_MODEL, SystemSettings, build_system, query_of
@@ -180,6 +181,12 @@ def test_the_sentence_that_answers_is_found(retriever, deck):
     assert [CORPUS[i] for i in found[:, 0]] == CORPUS[:2]
     facts = CorpusFacts(CORPUS, retriever(CORPUS), top_k=9)([query_of(deck[0])])
     assert sorted(facts[0]) == sorted(CORPUS)
+
+
+def test_a_run_that_is_done_is_not_asked_again(deck, tmp_path):
+    system = Asked(Echo(lambda _: Reply("YES")), CorpusFacts(CORPUS, BM25(CORPUS), top_k=2))
+    first = evaluate(system, "rag", deck[:2], tmp_path / "rag.jsonl", "run")
+    assert evaluate(system, "rag", deck[:2], tmp_path / "rag.jsonl", "run") == first
 
 
 def test_embeddings_are_those_of_the_published_model():

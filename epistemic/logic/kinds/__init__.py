@@ -31,14 +31,15 @@ from epistemic.logic.kinds.values import (
     MaxInclusive,
     MinExclusive,
     MinInclusive,
+    ValueSpace,
 )
 
 # In the order in which cards that break them are drawn: those that a graph feeds least come first.
 KINDS: dict[str, type[Constraint]] = {
     kind.kind: kind
     for kind in (
-        Irreflexive, Asymmetric, LessThan, Datatype, In, MinInclusive, MinExclusive, MaxInclusive,
-        MaxExclusive, ValueClass, MaxCount, InverseFunctional, Negative, Disjoint,
+        Irreflexive, Asymmetric, LessThan, Datatype, ValueSpace, In, MinInclusive, MinExclusive,
+        MaxInclusive, MaxExclusive, ValueClass, MaxCount, InverseFunctional, Negative, Disjoint,
         PropertyDisjoint, NodeKind, Pattern, MinLength, MaxLength, LanguageIn,
     )
 }  # fmt: skip
@@ -47,6 +48,6 @@ __all__ = [
     "KINDS", "Asymmetric", "BadParameter", "Bound", "Constraint", "Datatype", "Disjoint", "In",
     "InverseFunctional", "Irreflexive", "LanguageIn", "LessThan", "MaxCount", "MaxExclusive",
     "MaxInclusive", "MaxLength", "MinExclusive", "MinInclusive", "MinLength", "Negative",
-    "NodeKind", "Pattern", "PropertyDisjoint", "ValueClass", "ValueConstraint", "Words",
-    "constraint_name",
+    "NodeKind", "Pattern", "PropertyDisjoint", "ValueClass", "ValueConstraint",
+    "ValueSpace", "Words", "constraint_name",
 ]  # fmt: skip

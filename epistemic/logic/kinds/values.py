@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,29 @@ from rdflib.term import Node
 from epistemic.logic.graph import Graph
 from epistemic.logic.kinds.base import ValueConstraint, Words
 from epistemic.logic.lookup import comparable
-from epistemic.logic.terms import canonical, rdflib_term, split_literal, term_text, value_of
+from epistemic.logic.terms import (
+    DECIMAL,
+    FLOATS,
+    INTEGERS,
+    RANGES,
+    canonical,
+    is_read,
+    rdflib_term,
+    split_literal,
+    term_text,
+    value_of,
+)
 
 _LANG_STRING = str(RDF.langString)
 _INTEGER = str(XSD.integer)
+_PARTS = {
+    str(XSD.string): [
+        str(XSD[name])
+        for name in ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN")
+    ],
+    str(XSD.dateTime): [str(XSD.dateTimeStamp)],
+}
+"""Datatypes all of whose values another has; numbers apart."""
 # A list of more values than this isn't read out.
 _LONGEST_LIST = 12
 
@@ -25,7 +45,7 @@ class Datatype(ValueConstraint):
     """sh:datatype: every value is a literal of a datatype, in a form that it allows."""
 
     kind = "datatype"
-    parameter = SH.datatype
+    parameter: ClassVar[rdflib.URIRef | None] = SH.datatype
 
     def allows(self, term: str) -> bool:
         parts = split_literal(term)
@@ -33,11 +53,10 @@ class Datatype(ValueConstraint):
             return False
         if (_LANG_STRING if parts.language else parts.datatype) != self.value[0]:
             return False
-        if parts.lexical == "NaN" or value_of(term)[0]:
+        if value_of(term)[0] or (parts.lexical == "NaN" and parts.datatype in FLOATS):
             return True
         # On no scale: either a datatype that we don't read, or a form that its datatype lacks.
-        examples = (f'"{lexical}"^^<{parts.datatype}>' for lexical in ("0", "2000-01-01"))
-        return not any(value_of(example)[0] for example in examples)
+        return not is_read(self.value[0])
 
     def _allowed(self, graph: Graph) -> np.ndarray:
         column = np.zeros(len(graph.terms), bool)
@@ -48,6 +67,55 @@ class Datatype(ValueConstraint):
     def say(self, words: Words) -> str:
         whole = self.value == (_INTEGER,)
         return f"{words.said.value()} is a whole number." if whole else ""
+
+
+class ValueSpace(Datatype):
+    """rdfs:range, owl:allValuesFrom: every value is one that a datatype has, whichever it is
+    written in.
+
+    30 is a non-negative integer as it stands, and 30.0 a whole number; 30.0 as a double is neither,
+    for OWL keeps doubles apart.
+    """
+
+    kind = "value_space"
+    card_kind = "datatype"
+    parameter = None
+
+    @property
+    def _spellings(self) -> list[str]:
+        """The datatypes that can write its values."""
+        (name,) = self.value
+        if name in INTEGERS or name == DECIMAL:
+            return [*sorted(INTEGERS), DECIMAL]
+        return [name, *_PARTS.get(name, ())]
+
+    def allows(self, term: str) -> bool:
+        parts = split_literal(term)
+        if parts is None:
+            return False
+        own = _LANG_STRING if parts.language else parts.datatype
+        if own not in self._spellings or not Datatype("", (own,)).allows(term):
+            return False
+        if self.value[0] not in INTEGERS:
+            return True
+        low, high = RANGES.get(self.value[0], (-math.inf, math.inf))
+        number = value_of(term)[1]
+        return bool(number == int(number) and low <= number <= high)
+
+    def _write_demand(self, shapes: rdflib.Graph, part: rdflib.BNode) -> None:
+        ways = []
+        for name in self._spellings:
+            ways.append(rdflib.BNode())
+            shapes.add((ways[-1], SH.datatype, rdflib.URIRef(name)))
+            if name == DECIMAL and self.value[0] in INTEGERS:
+                shapes.add((ways[-1], SH.pattern, rdflib.Literal(r"^[^.]*(\.0*)?$")))
+        members = rdflib.BNode()
+        Collection(shapes, members, [*ways])
+        shapes.add((part, SH["or"], members))
+        limits = RANGES.get(self.value[0], (-math.inf, math.inf))
+        for bound, limit in zip((SH.minInclusive, SH.maxInclusive), limits, strict=True):
+            if math.isfinite(limit):
+                shapes.add((part, bound, rdflib.Literal(limit)))
 
 
 class In(ValueConstraint):
