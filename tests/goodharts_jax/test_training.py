@@ -378,9 +378,10 @@ def test_everyone_lives_as_if_evaluated_alone(life_tables):
             _, key, _ = jax.random.split(jax.random.key(seed), 3)
             parts = []
             for block in jax.random.split(key, 2)[: 2 if row.script is None else 1]:
-                lives, tally = survival.reset(WORLD, 8, block), None
+                reset_key, live_key = jax.random.split(block)
+                lives, tally = survival.reset(WORLD, 8, reset_key), None
                 for part in range(2):
-                    now = jax.random.fold_in(block, part)
+                    now = jax.random.fold_in(live_key, part)
                     lives, counted = alone(act, lives, now)
                     tally = survival.add(tally, counted)
                 parts.append(survival.finish(tally, lives, 606))
