@@ -142,6 +142,7 @@ def curve(
             true_return=course(watch.energy, run),
             deaths=course(watch.deaths, run),
             survival=course(watch.survival, run, per=1),
+            looks=None if looked is None else looked[run],
         )
         for run, seed in enumerate(seeds)
     )

@@ -64,6 +64,9 @@ class RunCurve(Record):
     """Per 1,000 steps."""
     survival: Numbers
     """Restricted mean of first lives, up to 256 steps."""
+    looks: int | None = None
+    """How many of these were taken before it stopped; those after them repeat the last. None for
+    all."""
 
 
 class Form(Record):

@@ -73,11 +73,13 @@ def _by_divergence(axes: Axes, curve: GoodhartCurve) -> None:
     """Energy by distance: each run's looks, and what the forms fitted to the earlier half say."""
     distance = np.array([run.sqrt_kl for run in curve.runs], float)
     energy = np.array([run.true_return for run in curve.runs], float)
-    half = -(-len(curve.steps) // 2)
-    for columns, face in ((slice(0, half), None), (slice(half, None), "none")):
+    looks = np.array([run.looks or len(curve.steps) for run in curve.runs])[:, None]
+    at = np.arange(len(curve.steps))
+    earlier = at < -(-looks // 2)
+    for these, face in ((earlier, None), (~earlier & (at < looks), "none")):
         axes.plot(
-            distance[:, columns].ravel(),
-            energy[:, columns].ravel(),
+            distance[these],
+            energy[these],
             markersize=2.5,
             markerfacecolor=face,
             markeredgewidth=0.6,
