@@ -80,7 +80,7 @@ def main(*cases: str) -> None:
         return
     if unknown := set(cases) - {axis.case for axis in _AXES}:
         raise ValueError(f"{', '.join(unknown)}: no case; there are {[a.case for a in _AXES]}")
-    found = {axis["case"]: axis for axis in _kept()} if cases else {}
+    found = {axis["case"]: axis for axis in _kept()}
     for axis in _AXES:
         if not cases or axis.case in cases:
             rows = [_row(axis, size) for size in axis.sizes]
@@ -92,7 +92,10 @@ def main(*cases: str) -> None:
 
 def _kept() -> list[dict[str, Any]]:
     """Axes of an earlier run, each with its commit."""
-    kept = read_plain(RESULTS / "growth.json")
+    path = RESULTS / "growth.json"
+    if not path.exists():
+        return []
+    kept = read_plain(path)
     return [{"commit": kept["manifest"]["commit"], **axis} for axis in kept["results"]["axes"]]
 
 

@@ -205,7 +205,8 @@ def _rules(
     rules: list[Rule] = []
     iri, said = predicate.iri, predicate.said
     for rule in constraints.of_all(iri):
-        sentence = sentences.get(rule.kind) or rule.say(words)
+        own = sentences.get(rule.kind) or sentences.get(rule.card_kind)
+        sentence = own or rule.say(words)
         if sentence:
             names = (rule.name, *rule.also_said(constraints.rules))
             rules.append(Rule(sentence, names, rule.joins_every_card))

@@ -49,11 +49,10 @@ from epistemic.worse import degrade
 from evidence.results import Manifest
 from evidence.runtime.files import file_digest, read_jsonl, write_json, write_text
 from evidence.runtime.language_models import (
-    INDECISIVE,
     Model,
     ModelSettings,
+    decisive,
     open_model,
-    weights_digest,
 )
 from evidence.runtime.progress import clock
 
@@ -240,22 +239,21 @@ def _rows(
     settings: StudySettings, system: System, name: str, cards: list[Card], path: Path, graph: Graph
 ) -> dict[str, Row]:
     """Answers of a system, under a digest of everything that they depend on."""
-    model = settings.llm.model_dump(exclude=INDECISIVE | {"weights"})
-    if settings.llm.weights is not None:
-        model["weights"] = weights_digest(settings.llm.weights)
-    if settings.llm.source == "recorded" and settings.llm.replies is not None:
-        model["replies"] = file_digest(_there("llm.replies", settings.llm.replies))
-    decisive = {
+    asked = settings.llm
+    if asked.source == "recorded" and asked.replies is not None:
+        replies = str(_there("llm.replies", asked.replies))
+        asked = asked.model_copy(update={"replies": replies})
+    of_answers = {
         "system": name,
         "settings": settings.system.model_dump(exclude={"names"}),
         "file": file_behind(name, settings.system),
         "graph": graph.digest,
         "constraints": [file_digest(find(name)) for name in settings.domain.constraints],
         "domain": settings.domain.model_dump(exclude={"slow_minutes"}),
-        "model": model if name in NEED_A_MODEL else None,
+        "model": decisive(asked) if name in NEED_A_MODEL else None,
         "seed": settings.seed,
     }
-    return evaluate(system, name, cards, path, run_digest(deck_hash(cards), decisive))
+    return evaluate(system, name, cards, path, run_digest(deck_hash(cards), of_answers))
 
 
 def _known(folder: Path, name: str, domain: Domain, drawn: CardSettings) -> Graph:

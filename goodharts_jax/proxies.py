@@ -180,15 +180,16 @@ def _reference(pool: Pool, oldest: int) -> Pool:
 
 def _spread(pool: Pool, worlds: int, number: int, slots: int) -> Pool:
     """As many of the first slots of each of the first worlds, evenly spread, and beginning with
-    another one from world to world: `number` in all, or all that there are.
+    another one from world to world: `number` in all, or all that there are. Neighbours are of
+    different worlds.
     """
 
     def some(x: jax.Array) -> jax.Array:
         x = x.reshape(len(x), preferences.WORLDS, -1, *x.shape[2:])
         last = min(slots, x.shape[2])
         each = min(number // worlds, last)
-        world = np.arange(worlds)[:, None]
-        at = (np.arange(each) * (last // each) + world) % last
+        world = np.arange(worlds)
+        at = (np.arange(each)[:, None] * (last // each) + world) % last
         return x[:, world, at].reshape(len(x), worlds * each, *x.shape[3:])
 
     return jax.tree.map(some, pool)

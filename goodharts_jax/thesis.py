@@ -196,7 +196,7 @@ def _death_rate_ratio(proxy: Runs, truth: Runs) -> Measurement:
     """Deaths per step of the proxy over those of the truth.
 
     Where no run of the truth saw a death, the rate that this excludes at 97.5% stands in (exact
-    Poisson, 3.69 deaths over all steps): the ratio is then a bound, and not infinite.
+    Poisson, 3.69 deaths over all steps): the ratio is then a lower bound, with no upper end.
     """
     numerator, denominator = (_column(runs, "deaths_per_1k_steps") for runs in (proxy, truth))
     if len(truth) and not denominator.any():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -110,8 +110,8 @@ def planned(
 
 def save(path: Path, found: Found) -> None:
     """Write a cell whole or not at all."""
-    note = found.note.model_dump_json()
-    write_by(path, partial(np.savez_compressed, allow_pickle=False, note=note, **found.arrays))
+    leaves: dict[str, Any] = {**found.arrays, "note": found.note.model_dump_json()}
+    write_by(path, partial(np.savez_compressed, allow_pickle=False, **leaves))
 
 
 def is_kept(path: Path) -> bool:
@@ -126,11 +126,10 @@ def is_kept(path: Path) -> bool:
     return True
 
 
-def has_failures(path: Path) -> bool:
-    """Whether a language model was asked and some call got no reply."""
-    found = load(path)
+def failures(found: Found) -> int:
+    """Calls of a language model that got no reply."""
     names = [name for name in ("answers", "before_answers") if name in found]
-    return any(bool((found[name] == Answer.ERROR).any()) for name in names)
+    return sum(int((found[name] == Answer.ERROR).sum()) for name in names)
 
 
 def load(path: Path) -> Found:

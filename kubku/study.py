@@ -253,10 +253,13 @@ def _ask_model(plan: Plan) -> None:
         for name in names:
             for family in filter(KNOWN[name].can_handle, plan.source.families.values()):
                 path = plan.folder / _model_cell(family.name, name).path
-                if not cells.is_kept(path) or (may_reply and cells.has_failures(path)):
+                lacking = cells.failures(cells.load(path)) if cells.is_kept(path) else None
+                if lacking is None or (lacking and may_reply):
                     test = plan.source.splits(family.name, 0).test
                     few = samples.rows(test, slice(0, plan.settings.budget.slow))
-                    cells.save(path, evaluation.ask(model, family, few))
+                    found = evaluation.ask(model, family, few)
+                    if lacking is None or cells.failures(found) < lacking:
+                        cells.save(path, found)
 
 
 def _model_cell(family: str, learner: str) -> Cell:

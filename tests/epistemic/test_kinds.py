@@ -23,6 +23,7 @@ from epistemic.logic.kinds import (
     MinExclusive,
     Negative,
     ValueClass,
+    ValueSpace,
     Words,
 )
 from epistemic.logic.lookup import Verdict
@@ -357,3 +358,15 @@ def test_where_members_are_unknown_a_member_of_a_disjoint_class_breaks_it():
         graph(case).to_rdflib(), shacl_graph=read.as_shacl(), inference="none"
     )
     assert set(report.objects(None, SH.focusNode)) == {rdflib.URIRef(X + "a")}
+
+
+def test_a_range_follows_from_a_datatype_that_has_no_other_values():
+    """One cell of cards for both; a whole number need not be positive, nor a member's anybody's."""
+    whole, positive = str(XSD.integer), str(XSD.positiveInteger)
+    of_all, of_some = Datatype("p", (whole,)), Datatype("p", (whole,), ("C",))
+    assert ValueSpace("p", (whole,)).follows_from([of_all])
+    assert ValueSpace("p", (str(XSD.decimal),)).follows_from([Datatype("p", (positive,))])
+    assert not ValueSpace("p", (positive,)).follows_from([of_all])
+    assert not ValueSpace("p", (whole,)).follows_from([of_some])
+    assert ValueSpace("p", (whole,), ("C",)).follows_from([of_some])
+    assert not of_all.follows_from([ValueSpace("p", (whole,)), of_all])

@@ -87,6 +87,8 @@ def test_segments_held_out_are_of_other_worlds_at_all_times():
     assert measured.shape == (1, preferences.HELD_OUT * slots, steps, 2)
     assert len(np.unique(measured[0, :, 0], axis=0)) == measured.shape[1]
     assert measured[..., 0].max() < preferences.HELD_OUT
+    # A test that compares neighbours compares worlds, as labels do.
+    assert (measured[0, :-1, 0, 0] != measured[0, 1:, 0, 0]).all()
     assert {*measured[0, :, 0, 1]} == {0, steps, 2 * steps, 3 * steps}
     # Steps of all worlds, no older than is asked, and at other times from world to world.
     reference = np.asarray(proxies._reference(pool, oldest=48).view)[0]

@@ -128,6 +128,21 @@ def test_runs_in_a_checkpoint_keep_their_names(plain, tmp_path):
         checkpoints_of(turned, tmp_path)
     # Nor does a training of others go on in a folder as one's own.
     require_own(mine, tmp_path)
-    for changes in ({"seed": 43}, {"modes": turned.model_dump()["modes"]}):
+    elsewhere = mine.model_dump()["world"] | {"size": 64}
+    other_ones = ({"seed": 43}, {"modes": turned.model_dump()["modes"]})
+    for changes in (*other_ones, {"evaluation_world": elsewhere}):
         with pytest.raises(ValueError, match=r"not those of the run that was begun in"):
             require_own(read(plain | {"modes": mine.model_dump()["modes"]} | changes), tmp_path)
+
+
+def test_cells_are_not_judged_as_if_they_had_been_watched_elsewhere(plain, tmp_path):
+    cells = {"kind": "phase_diagram", "poison_rewards": [0], "distances": [1]}
+    there = plain | {"study": cells}
+    only = there | {"train": False, "checkpoint": str(tmp_path)}
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    kept = read(there)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(kept.model_dump(mode="json")))
+    assert checkpoints_of(read(only), tmp_path) == tmp_path / "checkpoints"
+    moved = only | {"evaluation_world": kept.model_dump()["world"] | {"size": 64}}
+    with pytest.raises(ValueError, match=r"evaluation\.world: the cells of a phase diagram"):
+        checkpoints_of(read(moved), tmp_path)

@@ -40,6 +40,7 @@ from goodharts_jax import (
 )
 from goodharts_jax.evaluation import Candidate
 from goodharts_jax.modes import stack
+from goodharts_jax.ppo import History
 
 if __name__ == "__main__":
     devices.join_processes()  # before JAX is used
@@ -319,6 +320,14 @@ def test_a_training_is_watched_in_the_world_that_it_is_told(undisturbed):
     told = learn(watch_world=make_world(12, 2, food=(0, 0), poison=(0, 0)))
     assert (told.watches.food == 0).all() and (undisturbed.watches.food > 0).all()
     assert_equal(told.states, undisturbed.states)
+
+
+def test_looks_are_counted_until_a_run_stops():
+    """Looks at 0, 1, 2, 4, 8, 12 updates: the first run stopped after 4, the second after 12."""
+    food = np.zeros((2, 12))
+    food[0, 4:] = np.nan
+    history = History(*[food] * len(History._fields))
+    assert training.looked(history, 4).tolist() == [4, 6]
 
 
 def test_looks_lie_close_at_first():

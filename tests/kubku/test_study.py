@@ -127,14 +127,12 @@ def test_a_damaged_base_state_is_made_again(tmp_path, caplog):
         bases(tmp_path, stage="evaluate").get(cell)
 
 
-def test_a_cell_in_which_a_call_failed_is_known(tmp_path):
-    note, path = Tuned(objective=0, seconds=0, seconds_base=0), tmp_path / "cell.npz"
+def test_calls_that_failed_are_counted_in_a_cell():
+    note = Tuned(objective=0, seconds=0, seconds_base=0)
     answers = np.full((2, 3), int(Answer.YES), np.int8)
-    cells.save(path, Found({"answers": answers, "before_answers": answers}, note))
-    assert not cells.has_failures(path)
+    assert cells.failures(Found({"answers": answers, "before_answers": answers}, note)) == 0
     answers[1, 2] = int(Answer.ERROR)
-    cells.save(path, Found({"answers": answers}, note))
-    assert cells.has_failures(path)
+    assert cells.failures(Found({"answers": answers}, note)) == 1
 
 
 def test_a_damaged_cell_is_made_again(tmp_path, caplog):

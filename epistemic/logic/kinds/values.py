@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from rdflib.namespace import RDF, SH, XSD
 from rdflib.term import Node
 
 from epistemic.logic.graph import Graph
-from epistemic.logic.kinds.base import ValueConstraint, Words
+from epistemic.logic.kinds.base import Constraint, ValueConstraint, Words
 from epistemic.logic.lookup import comparable
 from epistemic.logic.terms import (
     DECIMAL,
@@ -88,6 +89,17 @@ class ValueSpace(Datatype):
         if name in INTEGERS or name == DECIMAL:
             return [*sorted(INTEGERS), DECIMAL]
         return [name, *_PARTS.get(name, ())]
+
+    def follows_from(self, rules: Iterable[Constraint]) -> bool:
+        narrower = {self.value[0], *_PARTS.get(self.value[0], ())}
+        if self.value[0] in (DECIMAL, _INTEGER):
+            narrower |= {*INTEGERS}
+        return any(
+            rule.kind == Datatype.kind
+            and rule.value[0] in narrower
+            and (rule.classes, rule.nodes) in (((), ()), (self.classes, self.nodes))
+            for rule in rules
+        )
 
     def allows(self, term: str) -> bool:
         parts = split_literal(term)
