@@ -49,8 +49,10 @@ def proxies(results: Results) -> Figure | None:
         for run in own:
             _course(axes, run)
         told = [run.accuracy for run in own if run.accuracy is not None]
-        accuracy = f", accuracy {np.mean(told):.2f}" if told else ""
-        axes.set_title(spoken(name) + accuracy, fontsize=7.5)
+        if told:
+            said = f"accuracy {np.mean(told):.3f}"
+            axes.text(0.04, 0.06, said, transform=axes.transAxes, fontsize=6.5)
+        axes.set_title(spoken(name), fontsize=7.5)
     for axes in grid[-1]:
         axes.set_xlabel("training steps")
     for axes in grid[:, 0]:
