@@ -1,6 +1,8 @@
 """What a study does differently on an accelerator, played through on a CPU: the same results."""
 
+import contextlib
 import json
+from types import SimpleNamespace
 
 import chex
 import jax
@@ -13,7 +15,7 @@ from omegaconf import OmegaConf
 
 from evidence.answers import Answer
 from evidence.runtime import devices
-from kubku import cells, protocol, settings
+from kubku import cells, protocol, settings, study
 from kubku.base_cache import BaseCache
 from kubku.cells import Cell, Found
 from kubku.grownet.learner import grownet
@@ -133,6 +135,42 @@ def test_calls_that_failed_are_counted_in_a_cell():
     assert cells.failures(Found({"answers": answers, "before_answers": answers}, note)) == 0
     answers[1, 2] = int(Answer.ERROR)
     assert cells.failures(Found({"answers": answers}, note)) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "failed", "asked"),
+    [("endpoint", [2, 3, 1, 0], [2, 2, 1, 0, 0]), ("recorded", [2, 0], [2, 2, 2])],
+)
+def test_a_language_model_is_asked_again_until_no_call_failed(
+    tmp_path, monkeypatch, source, failed, asked
+):
+    """Never for worse, and not where replies are on file. `asked`: failures kept after each run."""
+    note, to_come = Tuned(objective=0, seconds=0, seconds_base=0), iter(failed)
+
+    def ask(*_):
+        answers = np.full(4, int(Answer.YES), np.int8)
+        answers[: next(to_come)] = int(Answer.ERROR)
+        return Found({"answers": answers}, note)
+
+    monkeypatch.setattr(study.evaluation, "ask", ask)
+    monkeypatch.setattr(study, "open_model", lambda _: contextlib.nullcontext(object()))
+    family = FAMILIES["stories"]
+    plan = SimpleNamespace(
+        settings=SimpleNamespace(
+            llm=SimpleNamespace(source=source),
+            learner=SimpleNamespace(names=["language_model"]),
+            budget=SimpleNamespace(slow=1),
+        ),
+        folder=tmp_path,
+        source=SimpleNamespace(
+            families={"stories": family},
+            splits=lambda *_: SimpleNamespace(test=generate(family, jax.random.key(0), 2, "test")),
+        ),
+    )
+    for kept in asked:
+        study._ask_model(plan)
+        (path,) = (tmp_path / "cells" / "stories").iterdir()
+        assert cells.failures(cells.load(path)) == kept
 
 
 def test_a_damaged_cell_is_made_again(tmp_path, caplog):
