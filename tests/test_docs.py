@@ -1,6 +1,7 @@
 """Pages say what their files say, quote nothing without its source, and their code runs."""
 
 import re
+from types import SimpleNamespace
 
 import jax
 import pytest
@@ -129,3 +130,15 @@ def test_the_mode_that_is_shown_has_the_settings_of_one_that_ships():
     shown, ships = yaml.safe_load(shown), yaml.safe_load(ships)
     assert shown.keys() == ships.keys()
     assert all(shown[part].keys() == ships[part].keys() for part in ("sees", "reward"))
+
+
+def test_wrong_answers_to_what_is_settled_are_what_is_left_by_hand():
+    """Of sixteen questions, four of a kind, 9 are answered: 2 are traps, and 3 + 2 are right."""
+    halos = SimpleNamespace(
+        L=SimpleNamespace(literal=3 / 4),
+        E=SimpleNamespace(entailed=2 / 4),
+        H=SimpleNamespace(hallucination=1 / 4),
+        B=SimpleNamespace(bias=1 / 4),
+    )
+    base = SimpleNamespace(abstained=7 / 16, invalid=0.0, errors=0.0, halos=halos)
+    assert render.wrong_of_settled(base) == pytest.approx(2)
